@@ -1,0 +1,30 @@
+# Both targets set up everything they need in .venv, from the versions pinned in requirements.lock.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lock clean
+
+demo: .venv/ready
+	$(BIN)/bounce demo
+
+test: .venv/ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest --cov --cov-report=term
+
+.venv/ready: pyproject.toml requirements.lock
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Bounce needs Python 3.11 or later")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev]'
+	touch $@
+
+# Pin the newest versions that work together; run the tests before you commit the result.
+lock:
+	rm -rf .venv/lock && $(PYTHON) -m venv .venv/lock
+	.venv/lock/bin/python -m pip install --quiet --editable '.[dev]'
+	.venv/lock/bin/python -m pip freeze --exclude-editable > requirements.lock
+
+clean:
+	rm -rf .venv .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,131 @@
+"""Expected improvement on a log scale: analytic for one point, greedy q-EI beside fixed ones.
+
+A greedy batch conditions on the points fixed so far (pending or already chosen). Their values are sampled
+quasi-randomly; given a sample, what a new point adds is an ordinary expected improvement below
+t_s = min(best, sampled values). Its mean over samples is smooth and exact in the new point (notes, decision 8).
+
+With the factor of data and fixed points together, a sample is a whitened vector β_s = (L⁻¹y | ε_s): posterior
+means given the sample are vᵀβ_s for whitened cross-covariances v = L⁻¹k, and the variance is the same for all s.
+
+Shapes: n data, p fixed points, S samples, m candidates; v (n + p, m), ε (p, S), t (S,).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import erfcx, log_ndtr, logsumexp, ndtr
+
+from bounce.kernels import Array, matern52, matern52_slope, squared_distance
+from bounce.parameters import Codes
+from bounce.surrogate import GP, solve_lower
+
+SAMPLES = 64
+LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+VARIANCE_FLOOR = 1e-10  # of the prior variance
+
+
+def log_h(u: Array) -> Array:
+    """Return log(φ(u) + u·Φ(u)), accurate far into the left tail."""
+    u = np.asarray(u, dtype=np.float64)
+    near = np.maximum(u, -1.0)
+    right = np.log(np.exp(-0.5 * near**2 - LOG_SQRT_2PI) + near * ndtr(near))
+    far = np.minimum(u, -1.0)
+    # φ(u)·(1 + u·Φ(u)/φ(u)), and Φ/φ by the scaled complementary error function; beyond −1e4 its expansion.
+    middle = np.log1p(
+        np.maximum(far, -1e4) * math.sqrt(0.5 * math.pi) * erfcx(-np.maximum(far, -1e4) / math.sqrt(2))
+    )
+    tail = -2.0 * np.log(-far) + np.log1p(-3.0 / np.minimum(far, -2.0) ** 2)
+    left = -0.5 * far**2 - LOG_SQRT_2PI + np.where(far < -1e4, tail, middle)
+    return np.where(u > -1.0, right, left)
+
+
+def log_ei(mean: Array, sigma: Array, best: float) -> Array:
+    """Return the log of the expected improvement below `best`."""
+    return log_h((best - mean) / sigma) + np.log(sigma)
+
+
+@dataclass(frozen=True, eq=False)
+class Acquisition:
+    """Log (q-)expected improvement of a further point."""
+
+    gp: GP
+    """Conditioned on the data and then on the fixed points."""
+    beta: Array
+    """The whitened targets (n,)."""
+    epsilon: Array
+    """The whitened samples (p, S)."""
+    thresholds: Array
+    """What is to be improved upon, per sample (S,)."""
+
+    @classmethod
+    def of(cls, data: GP, y: Array, fixed: Codes, normals: Array) -> Acquisition:
+        """Build it from a GP on the data, its targets, fixed points (p, d) and standard normals (≥ p, S)."""
+        beta = solve_lower(data.factor, y[:, None])[:, 0]
+        best, p, n = float(y.min()), len(fixed), len(y)
+        if not p:
+            return cls(data, beta, np.empty((0, 1)), np.array([best]))
+        gp = data.extended(fixed, noise=0.0)
+        epsilon = normals[:p]
+        sampled = (gp.factor[n:, :n] @ beta)[:, None] + gp.factor[n:, n:] @ epsilon
+        return cls(gp, beta, epsilon, np.minimum(best, sampled.min(axis=0)))
+
+    def _moments(self, v: Array) -> tuple[Array, Array]:
+        """Return means (m, S) and standard deviations (m,) of whitened candidates."""
+        n = len(self.beta)
+        mean = (self.beta @ v[:n])[:, None] + v[n:].T @ self.epsilon
+        prior = self.gp.kernel.prior
+        variance = np.maximum(prior - np.einsum("nm,nm->m", v, v), VARIANCE_FLOOR * prior)
+        return mean, np.sqrt(variance)
+
+    def of_whitened(self, v: Array) -> Array:
+        """Return values (m,) of candidates given by whitened cross-covariances."""
+        mean, sigma = self._moments(v)
+        u = (self.thresholds - mean) / sigma[:, None]
+        if u.shape[1] == 1:
+            return np.asarray(log_h(u[:, 0]) + np.log(sigma))
+        with np.errstate(under="ignore", divide="ignore"):
+            h = np.exp(-0.5 * u**2 - LOG_SQRT_2PI) + u * ndtr(u)
+            values = np.log(np.maximum(h, 0.0).mean(axis=1)) + np.log(sigma)
+        lost = np.flatnonzero(~(u.max(axis=1) > -20.0))  # where the sum cancels or underflows
+        if lost.size:
+            values[lost] = logsumexp(log_h(u[lost]), axis=1) - math.log(u.shape[1]) + np.log(sigma[lost])
+        return values
+
+    def __call__(self, z: Codes) -> Array:
+        """Return values (m,) at latent points."""
+        return self.of_whitened(self.gp.whitened(self.gp.kernel(z, self.gp.z)))
+
+    def with_gradient(self, z: Codes) -> tuple[Array, Array]:
+        """Return values (m,) and their gradients (m, n_cont) with respect to the reals."""
+        gp, kernel = self.gp, self.gp.kernel
+        space, hyper = kernel.space, kernel.hyper
+        x, points = kernel.scaled(z), kernel.scaled(gp.z)
+        r2 = squared_distance(x, points)
+        k_r = matern52(r2)
+        if len(space.combinatorial):
+            k_c = kernel.comb(kernel.metric(z, gp.z))
+            by_r = hyper.rho * k_c + (1.0 - hyper.rho)
+            cross = kernel.mix(k_c, k_r)
+        else:
+            by_r = np.ones((1, 1))
+            cross = kernel.mix(None, k_r)
+        v = gp.whitened(cross)
+        mean, sigma = self._moments(v)
+        u = (self.thresholds - mean) / sigma[:, None]
+        logs = log_h(u)
+        total = logsumexp(logs, axis=1)
+        values = total - math.log(u.shape[1]) + np.log(sigma)
+        # d log Σ σh(u_s): −Φ(u_s) by the mean of sample s, φ(u_s) by the standard deviation, over the sum.
+        by_mean = -np.exp(log_ndtr(u) - total[:, None]) / sigma[:, None]
+        by_sigma = np.exp(-0.5 * u**2 - LOG_SQRT_2PI - total[:, None]).sum(axis=1) / sigma
+        # dσ/dv = −v/σ, dmean_s/dv = β_s; then dv/dk = L⁻¹.
+        weights = np.concatenate([np.outer(self.beta, by_mean.sum(axis=1)), self.epsilon @ by_mean.T]) - v * (
+            by_sigma / sigma
+        )
+        by_cross = solve_lower(gp.factor, weights, transposed=True).T
+        # r² = Σ (x_j − p_j)², x in units of the lengthscales.
+        w = 2.0 * hyper.signal * by_cross * by_r * matern52_slope(r2)
+        return values, (w.sum(axis=1)[:, None] * x - w @ points) / hyper.cont

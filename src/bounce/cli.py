@@ -1,0 +1,97 @@
+"""The command `bounce`: words in, words out, no logic.
+
+Exit codes: 0 done, 2 bad input, 130 interrupted. An error is one sentence on standard error, without a traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Optimize expensive functions of many variables of any type.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        from bounce import __version__
+
+        print(__version__)
+        raise typer.Exit()
+
+
+@app.command()
+def demo(
+    evals: Annotated[int, typer.Option(min=1, help="Number of evaluations.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
+    out: Annotated[Path, typer.Option(help="Where the picture goes (PNG, SVG or PDF).")] = Path("bounce-demo.png"),
+) -> None:
+    """Look for a binary sequence of length 50 with low autocorrelation, and draw how it went."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    import bounce
+    from bounce.benchmarks import Labs
+
+    _check_picture(out)
+    problem = Labs(50)
+    console = Console(stderr=True)
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("best {task.fields[best]}"), console=console) as progress:
+        task = progress.add_task("LABS 50D", total=evals, best="none yet")
+        best = float("inf")
+
+        def show(trial: bounce.Trial) -> None:
+            nonlocal best
+            best = min(best, trial.value if trial.value is not None else best)
+            progress.update(task, advance=1, best=f"{best:.4f}")
+
+        result = bounce.minimize(problem, problem.space, budget=evals, seed=seed, callbacks=[show])
+
+    from bounce.plots import convergence
+
+    assert result.best is not None
+    assert result.best.value is not None
+    sequence = "".join("+" if on else "-" for on in result.best.point.values())
+    print(f"best value {result.best.value:.6f} (merit factor {-result.best.value:.4f}; 8.17 is the best known)")
+    print(f"best point {sequence}")
+    convergence(result.trials, out, title=f"Bounce on LABS, 50 binary variables, seed {seed}")
+    print(f"picture    {out}")
+
+
+def _check_picture(out: Path) -> None:
+    """Refuse a picture that could not be written, before the work is done."""
+    from bounce.errors import InvalidInput
+
+    if out.suffix not in (".png", ".svg", ".pdf"):
+        raise InvalidInput(f"the picture must end in .png, .svg or .pdf, not {out.name!r}")
+    if not out.parent.is_dir():
+        raise InvalidInput(f"there is no folder {str(out.parent)!r} for the picture")
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        raise InvalidInput("pictures need matplotlib: pip install 'bounce-bo[plot]'") from None
+
+
+def main() -> None:
+    """Run the command, and turn errors into sentences and exit codes."""
+    from bounce.errors import BounceError
+
+    try:
+        app()
+    except (BounceError, OSError) as error:
+        print(f"bounce: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("bounce: interrupted", file=sys.stderr)
+        sys.exit(130)

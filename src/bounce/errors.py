@@ -1,0 +1,48 @@
+"""What can go wrong, as one tree.
+
+BounceError
+├── InvalidInput            (also ValueError)   the caller gave something that cannot be used
+│   ├── InvalidSpace        a parameter or a space
+│   ├── InvalidPoint        a point that is not in its space
+│   ├── InvalidOption       a budget, a batch size, any other option
+│   ├── InvalidTell         a trial or a value handed to `tell` or `fail`
+│   └── InvalidState        a state document
+├── NothingToAsk            (also RuntimeError) the budget is spent or the space is exhausted
+└── EvaluationFailed        (also RuntimeError) the objective gave no usable value
+"""
+
+
+class BounceError(Exception):
+    """The root of every error that Bounce raises on purpose."""
+
+
+class InvalidInput(BounceError, ValueError):
+    """The caller gave something that cannot be used."""
+
+
+class InvalidSpace(InvalidInput):
+    """A parameter or a space that cannot be built."""
+
+
+class InvalidPoint(InvalidInput):
+    """A point that does not lie in its space."""
+
+
+class InvalidOption(InvalidInput):
+    """An option with an unknown name or an impossible value."""
+
+
+class InvalidTell(InvalidInput):
+    """A trial that cannot be told, or a value that is no finite number."""
+
+
+class InvalidState(InvalidInput):
+    """A state document that is damaged, of another version or for another space."""
+
+
+class NothingToAsk(BounceError, RuntimeError):
+    """The budget is spent or every point of the space has been handed out."""
+
+
+class EvaluationFailed(BounceError, RuntimeError):
+    """The objective returned something that is no finite number."""

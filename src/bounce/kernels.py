@@ -1,0 +1,174 @@
+"""Covariance of latent points: Matérn-5/2 and the CoCaBo mixture (appendix "Kernel choice").
+
+    k(z, z') = σ² ( ρ·k_c·k_r + (1 − ρ)·(k_c + k_r) )
+
+k_c: Matérn-5/2 of the combinatorial bins with one lengthscale, k_r: of the reals with one lengthscale per bin.
+A space with only one sort of bins uses that one kernel alone. Squared distances of combinatorial codes are
+those of one-hot columns: 1 per binary mismatch, 2 per categorical mismatch, ((i − j)/(c − 1))² per ordinal.
+
+Shapes: A (m, d), B (n, d) latent codes; every kernel matrix and squared distance is (m, n).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bounce.parameters import Codes, Kind
+from bounce.space import Space
+
+Array = NDArray[np.float64]
+SQRT5 = math.sqrt(5.0)
+
+
+def matern52(r2: Array) -> Array:
+    """Return (1 + s + s²/3)·exp(−s) with s² = 5·r²."""
+    s = np.sqrt(r2)
+    s *= SQRT5
+    k = s / 3.0
+    k += 1.0
+    k *= s
+    k += 1.0
+    np.negative(s, out=s)
+    k *= np.exp(s, out=s)
+    return k
+
+
+def matern52_slope(r2: Array) -> Array:
+    """Return the derivative with respect to r²: −5/6·(1 + s)·exp(−s)."""
+    s = SQRT5 * np.sqrt(r2)
+    return (-5.0 / 6.0) * (1.0 + s) * np.exp(-s)
+
+
+def squared_distance(a: Array, b: Array) -> Array:
+    """Return the squared Euclidean distances between rows, by one matrix product."""
+    d2 = a @ b.T
+    d2 *= -2.0
+    d2 += np.einsum("ij,ij->i", a, a)[:, None]
+    d2 += np.einsum("ij,ij->i", b, b)
+    return np.maximum(d2, 0.0, out=d2)
+
+
+@dataclass(frozen=True)
+class Hyper:
+    """The hyperparameters, in the units of standardised targets."""
+
+    comb: float
+    """The lengthscale of the combinatorial bins."""
+    cont: Array
+    """The lengthscales of the reals, one per bin."""
+    signal: float
+    """The signal variance σ²."""
+    noise: float
+    """The noise variance."""
+    rho: float
+    """The weight of the product in the mixture."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The covariance function of one latent space."""
+
+    space: Space
+    hyper: Hyper
+
+    @cached_property
+    def metric(self) -> Metric:
+        """The combinatorial distance of the space."""
+        return Metric(self.space)
+
+    @property
+    def prior(self) -> float:
+        """The variance of one point: σ²(2 − ρ) for the mixture."""
+        mixed = bool(len(self.space.reals) and len(self.space.combinatorial))
+        return self.hyper.signal * (2.0 - self.hyper.rho if mixed else 1.0)
+
+    def scaled(self, z: Codes) -> Array:
+        """Return the reals of codes, divided by their lengthscales."""
+        return (z[:, self.space.reals] - 0.5) / self.hyper.cont
+
+    def comb(self, d2: Array) -> Array:
+        """Return k_c of squared combinatorial distances."""
+        inverse = 1.0 / self.hyper.comb**2
+        largest = self.metric.largest
+        if largest is None or d2.size <= largest:
+            return matern52(d2 * inverse)
+        # Without ordinals the squared distances are small integers: look them up.
+        table = matern52(np.arange(largest + 1.0) * inverse)
+        return table.take(d2.astype(np.intp))
+
+    def mix(self, k_comb: Array | None, k_cont: Array | None) -> Array:
+        """Combine the kernels of the two sorts of bins; None where the space has none of a sort."""
+        if k_comb is None or k_cont is None:
+            alone = k_cont if k_comb is None else k_comb
+            assert alone is not None
+            return self.hyper.signal * alone
+        rho = self.hyper.rho
+        return self.hyper.signal * (rho * k_comb * k_cont + (1.0 - rho) * (k_comb + k_cont))
+
+    def cont(self, a: Codes, b: Codes) -> Array:
+        """Return k_r of two sets of latent points."""
+        return matern52(squared_distance(self.scaled(a), self.scaled(b)))
+
+    def __call__(self, a: Codes, b: Codes) -> Array:
+        """Return the covariance matrix of two sets of latent points."""
+        comb = self.comb(self.metric(a, b)) if len(self.space.combinatorial) else None
+        cont = self.cont(a, b) if len(self.space.reals) else None
+        return self.mix(comb, cont)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Squared distances of combinatorial codes, without one-hot columns."""
+
+    space: Space
+
+    @cached_property
+    def lines(self) -> NDArray[np.intp]:
+        """The columns whose codes lie on a line: binary and ordinal."""
+        return self.space.of_kind(Kind.BINARY, Kind.ORDINAL)
+
+    @cached_property
+    def steps(self) -> Array:
+        """Per column, the length of one step on its line: 1/(c − 1), or 0 where there is no line."""
+        steps = np.zeros(len(self.space))
+        steps[self.lines] = 1.0 / (self.space.cardinalities[self.lines] - 1)
+        return steps
+
+    @cached_property
+    def largest(self) -> int | None:
+        """The largest squared distance if all of them are integers."""
+        if len(self.space.of_kind(Kind.ORDINAL)):
+            return None
+        return len(self.space.of_kind(Kind.BINARY)) + 2 * len(self.space.of_kind(Kind.CATEGORICAL))
+
+    def __call__(self, a: Codes, b: Codes) -> Array:
+        """Return the squared distances between rows."""
+        lines, categorical = self.lines, self.space.of_kind(Kind.CATEGORICAL)
+        if len(lines):
+            d2 = squared_distance(a[:, lines] * self.steps[lines], b[:, lines] * self.steps[lines])
+        else:
+            d2 = np.zeros((len(a), len(b)))
+        if len(categorical):
+            dtype = np.uint16 if self.space.cardinalities.max() > 256 else np.uint8
+            count = np.zeros((len(a), len(b)), dtype=np.uint8 if len(categorical) < 256 else np.uint16)
+            differs = np.empty(count.shape, dtype=bool)
+            for column_a, column_b in zip(
+                a[:, categorical].T.astype(dtype), b[:, categorical].T.astype(dtype), strict=True
+            ):
+                np.not_equal(column_a[:, None], column_b, out=differs)
+                count += differs
+            d2 += 2.0 * count
+        return d2
+
+    def to_codes(self, columns: NDArray[np.intp], codes: Array, points: Codes) -> Array:
+        """Return the squared distance, in one column each, from a code to every point: (moves, n)."""
+        others = points.T[columns]
+        steps = self.steps[columns]
+        offset = others - codes[:, None]
+        # A category differs or not; a place on a line differs by a number of steps.
+        return np.where(steps[:, None] > 0, (offset * steps[:, None]) ** 2, 2.0 * (offset != 0))

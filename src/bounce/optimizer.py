@@ -1,0 +1,542 @@
+"""Bounce: ask for points, tell their values (algorithm 1 of the paper).
+
+`Bounce` is the only mutable object of the algorithm. Its state is a head of bounded size (`Head`) and one record
+per trial; everything else it holds is a cache, a pure function of these two. Values are minimised inside; a run
+that maximises flips the sign on the way in and out.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import operator
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from bounce.design import LISTED, initial_points
+from bounce.embedding import Embedding
+from bounce.errors import InvalidInput, InvalidOption, InvalidState, InvalidTell, NothingToAsk
+from bounce.kernels import Array, Hyper, Kernel
+from bounce.options import Options, whole
+from bounce.parameters import Codes
+from bounce.schedule import Schedule
+from bounce.search import Region, Seen, propose
+from bounce.space import Space
+from bounce.state import Head, Record, Trial, head_from_dict, head_to_dict, record_from_dict, record_to_dict
+from bounce.surrogate import GP, cold, fit, standardized
+from bounce.trust_region import TrustRegion, after, improves
+
+logger = logging.getLogger("bounce")
+
+STATE_VERSION = 1
+REFIT_SHARE = 20  # hyperparameters are fitted again when one in so many observations is new
+PENDING_MOST = 512  # pending points that a proposal takes into account, the newest first
+
+
+class Bounce:
+    """An optimizer to ask for points and tell values, in any order.
+
+    >>> opt = Bounce(space, budget=200, seed=0)
+    >>> while not opt.done:
+    ...     for trial in opt.ask():
+    ...         opt.tell(trial, objective(trial.point))
+    >>> opt.best.point
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        budget: int,
+        *,
+        batch_size: int = 1,
+        seed: int | None = None,
+        direction: str = "minimize",
+        initial_points: int = 5,
+        initial_dims: int | None = None,
+        new_bins: int = 2,
+        budget_to_input: int | None = None,
+        low_sequency: bool = False,
+        trust_region: str = "bounce",
+        **unknown: Any,
+    ) -> None:
+        if not isinstance(space, Space):
+            raise InvalidOption(f"space must be a bounce.Space, not {space!r}")
+        options = Options.of(
+            {
+                "budget": budget,
+                "batch_size": batch_size,
+                "seed": seed,
+                "direction": direction,
+                "initial_points": initial_points,
+                "initial_dims": initial_dims,
+                "new_bins": new_bins,
+                "budget_to_input": budget_to_input,
+                "low_sequency": low_sequency,
+                "trust_region": trust_region,
+                **unknown,
+            }
+        )
+        if options.seed is None:
+            options = replace(options, seed=int(np.random.SeedSequence().generate_state(1)[0]))
+        self._start(space, options)
+        self._head = self._first()
+
+    def _start(self, space: Space, options: Options) -> None:
+        """Set up everything but the head."""
+        self.space, self._options = space, options
+        self._rng = np.random.default_rng(options.seed)
+        self._records: list[Record] = []
+        self._tells = 0
+        self._keys: set[bytes] = set()
+        self._latents: tuple[Embedding, Codes] | None = None
+        self._base: tuple[tuple[int, int], GP] | None = None
+
+    # What a user sees
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of this run, the seed included even if it was drawn."""
+        return asdict(self._options)
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All trials, by id."""
+        return [record.trial for record in self._records]
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial with the best value, the earliest of several; None before the first value."""
+        done = [trial for trial in self.trials if trial.state == "done"]
+        return min(done, key=lambda trial: self._sign * _value(trial), default=None)
+
+    @property
+    def remaining(self) -> int:
+        """How many trials may still be asked for."""
+        return int(min(self._options.budget, self.space.size)) - len(self._records)
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing can be asked for and nothing is pending."""
+        return self.remaining == 0 and all(trial.state != "pending" for trial in self.trials)
+
+    def ask(self, n: int | None = None) -> list[Trial]:
+        """Return up to n new trials (`batch_size` of them by default), fewer where budget or space end.
+
+        Raises `NothingToAsk` where there are none; an ask that raises changes nothing.
+        """
+        started = time.perf_counter()
+        n = self._options.batch_size if n is None else whole("the number of trials", n, 1)
+        if self.remaining <= 0:
+            raise NothingToAsk(
+                f"all {self._options.budget} trials of the budget have been asked for: extend() the budget"
+                if len(self._records) >= self._options.budget
+                else f"all {int(self.space.size)} points of the space have been asked for"
+            )
+        saved = self._rng.bit_generator.state
+        try:
+            head, drafts = self._plan(min(n, self.remaining))
+            if not drafts:
+                raise NothingToAsk("no further point of the space could be found")
+        except BaseException:
+            self._rng.bit_generator.state = saved
+            raise
+        seconds = (time.perf_counter() - started) / len(drafts)
+        drafts = [replace(d, trial=replace(d.trial, seconds_ask=seconds)) for d in drafts]
+        self._head = head
+        self._records += drafts
+        self._keys.update(self.space.keys(np.stack([draft.codes for draft in drafts])))
+        return [draft.trial for draft in drafts]
+
+    def tell(self, trials: Trial | int | Sequence[Trial | int], values: Any) -> None:
+        """Give the value of a trial, or the values of several; all are taken or none."""
+        several = [values] if _is_single(trials) else _sequence(values)
+        ids = self._pending_ids(trials)
+        if len(several) != len(ids):
+            raise InvalidTell(f"{len(ids)} trials need {len(ids)} values, not {len(several)}")
+        numbers = [finite(value) for value in several]
+        for i, number in zip(ids, numbers, strict=True):
+            self._finish(i, value=number, state="done")
+
+    def fail(self, trials: Trial | int | Sequence[Trial | int], error: str | None = None) -> None:
+        """Say that trials have no value: they cost budget and are never proposed again."""
+        for i in self._pending_ids(trials):
+            self._finish(i, state="failed", error=None if error is None else str(error))
+
+    def extend(self, budget: int) -> None:
+        """Set a new total budget; the current space's share of it is computed again."""
+        budget = whole("budget", budget, 1)
+        if budget < len(self._records):
+            raise InvalidOption(
+                f"budget must be at least {len(self._records)}, the trials asked for so far, not {budget}"
+            )
+        self._options = replace(self._options, budget=budget)
+        head = self._head
+        share = self._share(head.embedding, head.entered, head.region.used)
+        self._head = replace(head, region=head.region.with_budget(share))
+
+    # How it is kept
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything that decides how the run goes on, as JSON values."""
+        return {
+            "format": "bounce-state",
+            "version": STATE_VERSION,
+            "space": self.space.to_dict(),
+            "options": self.options,
+            "rng": self._rng.bit_generator.state,
+            "tells": self._tells,
+            "head": head_to_dict(self._head),
+            "trials": [record_to_dict(record) for record in self._records],
+        }
+
+    @classmethod
+    def from_state_dict(cls, state: Mapping[str, Any], *, space: Space | None = None) -> Bounce:
+        """Build the optimizer that goes on where `state_dict` was taken, for the same space if one is given."""
+        if not isinstance(state, Mapping) or state.get("format") != "bounce-state":
+            raise InvalidState("this is no state of Bounce: it has no 'format': 'bounce-state'")
+        if state.get("version") != STATE_VERSION:
+            raise InvalidState(
+                f"the state has version {state.get('version')!r}; this release reads version {STATE_VERSION}"
+            )
+        try:
+            optimizer = cls._restored(state)
+        except InvalidState:
+            raise
+        except (InvalidInput, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+            raise InvalidState(f"the state is damaged: {type(error).__name__}: {error}") from error
+        if space is not None and space != optimizer.space:
+            raise InvalidState(f"the state is for another space: {optimizer.space!r}")
+        return optimizer
+
+    @classmethod
+    def _restored(cls, state: Mapping[str, Any]) -> Bounce:
+        optimizer = cls.__new__(cls)
+        optimizer._start(Space.from_dict(state["space"]), Options.of(state["options"]))
+        optimizer._rng.bit_generator.state = state["rng"]
+        optimizer._head = head_from_dict(optimizer.space, state["head"])
+        records = [record_from_dict(optimizer.space, t, i) for i, t in enumerate(state["trials"])]
+        told = sorted(record.told for record in records if record.told is not None)
+        if told != list(range(state["tells"])):
+            raise InvalidState(f"the state has {state['tells']!r} tells, but its trials say {told!r}")
+        optimizer._records, optimizer._tells = records, len(told)
+        if records:
+            optimizer._keys = set(optimizer.space.keys(optimizer._codes()))
+        if len(optimizer._keys) != len(records) or len(records) > optimizer._options.budget:
+            raise InvalidState("the state has a trial twice, or more trials than its budget")
+        return optimizer
+
+    # Where the algorithm goes
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self._options.direction == "minimize" else -1.0
+
+    @cached_property
+    def _initial_dims(self) -> int:
+        default = 5 if len(self.space.combinatorial) else 2
+        kinds = len(set(self.space.kinds))
+        return min(max(self._options.initial_dims or default, kinds), len(self.space))
+
+    @property
+    def _schedule(self) -> Schedule:
+        options = self._options
+        return Schedule(
+            input_dim=len(self.space),
+            initial_dim=self._initial_dims,
+            new_bins=options.new_bins,
+            budget_to_input=options.budget_to_input or options.budget / 2,
+            initial_points=options.initial_points,
+        )
+
+    def _share(self, embedding: Embedding, entered: int, used: int) -> int:
+        """Return the evaluations of a target space: the schedule's, capped by the run and by its points."""
+        share: float = min(self._schedule.budget(len(embedding.members)), self._options.budget - entered)
+        if not len(embedding.latent.reals):
+            known = sum(embedding.down(self._codes())[1].tolist()) if self._records else 0
+            share = min(share, used + embedding.latent.size - known)
+        return max(1, int(share))
+
+    def _codes(self) -> Codes:
+        return np.stack([record.codes for record in self._records])
+
+    def _first(self) -> Head:
+        embedding = Embedding.random(
+            self.space,
+            self._options.initial_dims or self._initial_dims,
+            low_sequency=self._options.low_sequency,
+            rng=self._rng,
+        )
+        return self._enter(embedding, space=0, restart=0, asked=0, fresh=True)
+
+    def _enter(self, embedding: Embedding, *, space: int, restart: int, asked: int, fresh: bool) -> Head:
+        """Begin a target space, with initial points if it is a fresh start."""
+        latent = embedding.latent
+        size = int(min(self._options.initial_points, self._options.budget - asked)) if fresh else 0
+        head = Head(
+            embedding,
+            TrustRegion.fresh(
+                len(latent.combinatorial), len(latent.reals), self._share(embedding, asked + size, 0)
+            ),
+            space=space,
+            restart=restart,
+            entered=asked + size,
+            design_seed=int(self._rng.integers(2**32)) if fresh else 0,
+            design_size=size,
+            design_used=0,
+            hyper=None,
+            fitted=0,
+            fitted_space=-1,
+        )
+        logger.info(
+            "space %d: %d of %d dimensions, %d evaluations",
+            space, len(latent), len(self.space), head.region.budget,
+        )  # fmt: skip
+        return head
+
+    def _next(self, head: Head, asked: int) -> Head:
+        """Split the bins, or in the input space start again elsewhere (notes, decision 12)."""
+        if head.embedding.is_input:
+            logger.info("restart %d after %d trials", head.restart + 1, asked)
+            embedding = Embedding.random(
+                self.space, len(self.space), low_sequency=self._options.low_sequency, rng=self._rng
+            )
+            return self._enter(embedding, space=head.space + 1, restart=head.restart + 1, asked=asked, fresh=True)
+        embedding = head.embedding.split(self._schedule.b, rng=self._rng)
+        child = self._enter(embedding, space=head.space + 1, restart=head.restart, asked=asked, fresh=False)
+        return replace(
+            child,
+            design_seed=head.design_seed,
+            design_size=head.design_size,
+            design_used=head.design_used,
+            hyper=_inherited(head, embedding),
+            fitted_space=head.fitted_space,
+        )
+
+    def _plan(self, n: int) -> tuple[Head, list[Record]]:
+        """Choose n points, and the head that explains them; nothing of this object changes but caches."""
+        head, drafts = self._head, list[Record]()
+        seen = Seen(lambda z: [], self._keys)
+        asked = len(self._records)
+        while len(drafts) < n:
+            if head.region.collapsed:
+                head = self._next(head, asked + len(drafts))
+            embedding = head.embedding
+            seen.keys = lambda z, embedding=embedding: self.space.keys(embedding.up(z))  # type: ignore[misc]
+            need = n - len(drafts)
+            design_left = head.design_size - head.design_used
+            if design_left > 0 or not self._data(head.restart):
+                count = need if not self._data(head.restart) else min(need, design_left)
+                z = initial_points(embedding, head.design_used, count, seen, seed=head.design_seed, rng=self._rng)
+                found: list[tuple[Codes, float | None]] = [(row, None) for row in z]
+                head = replace(head, design_used=head.design_used + len(z))
+            else:
+                count = need
+                head, found = self._proposals(head, count, drafts, seen)
+            for z_row, value in found:
+                drafts.append(self._draft(head, z_row, value, asked, len(drafts)))
+            if len(found) < count:  # the target space holds no unseen point: split at once
+                if embedding.is_input:
+                    break
+                head = self._next(head, asked + len(drafts))
+        points = self.space.decode(np.stack([draft.codes for draft in drafts])) if drafts else []
+        return head, [
+            replace(draft, trial=replace(draft.trial, point=point))
+            for draft, point in zip(drafts, points, strict=True)
+        ]
+
+    def _draft(self, head: Head, z: Codes, value: float | None, batch: int, place: int) -> Record:
+        trial = Trial(
+            id=batch + place,
+            point={},
+            space=head.space,
+            target_dim=len(head.embedding.members),
+            length_comb=head.region.comb,
+            length_cont=head.region.cont,
+            restart=head.restart,
+            acquisition=value,
+        )
+        return Record(trial, head.embedding.up(z[None])[0], batch)
+
+    def _data(self, restart: int) -> list[Record]:
+        """Return the observations in the model, by id."""
+        return [
+            record for record in self._records if record.trial.state == "done" and record.trial.restart == restart
+        ]
+
+    def _latent(self, embedding: Embedding, records: Sequence[Record]) -> Codes:
+        """Return the latent codes of trials that lie in the target space."""
+        if not records:
+            return np.empty((0, len(embedding.members)))
+        cached = self._latents[1] if self._latents and self._latents[0] is embedding else None
+        if cached is None or len(cached) < len(self._records):
+            known = 0 if cached is None else len(cached)
+            new = embedding.down(np.stack([record.codes for record in self._records[known:]]))[0]
+            cached = new if cached is None else np.concatenate([cached, new])
+            self._latents = (embedding, cached)
+        stored = [record.trial.id for record in records if record.trial.id < len(self._records)]
+        drafts = [record.codes for record in records if record.trial.id >= len(self._records)]
+        z = cached[stored]
+        return np.concatenate([z, embedding.down(np.stack(drafts))[0]]) if drafts else z
+
+    def _proposals(
+        self, head: Head, n: int, drafts: Sequence[Record], seen: Seen
+    ) -> tuple[Head, list[tuple[Codes, float | None]]]:
+        """Let the model choose up to n points."""
+        embedding, data = head.embedding, self._data(head.restart)
+        values = np.array([self._sign * _value(record.trial) for record in data])
+        head = self._fitted(head, data, standardized(values))
+        assert head.hyper is not None
+        # Data of the last fit first, then what came since; both by id.
+        order = np.argsort([_told(record) >= head.fitted for record in data], kind="stable")
+        z, y = self._latent(embedding, data)[order], standardized(values[order])
+        n_fit = sum(_told(record) < head.fitted for record in data)
+        if self._base is None or self._base[0] != (head.space, head.fitted):
+            kernel = Kernel(embedding.latent, head.hyper)
+            self._base = ((head.space, head.fitted), GP.at(kernel, z[:n_fit]))
+        gp = self._base[1].extended(z[n_fit:], noise=head.hyper.noise)
+        pending = [
+            record
+            for record in [*self._records, *drafts]
+            if record.trial.state == "pending" and record.trial.restart == head.restart
+        ]
+        centre = z[int(np.argmin(y))]
+        reals = embedding.latent.reals
+        region = Region(
+            embedding.latent,
+            centre,
+            head.region.radius,
+            head.region.box(centre[reals], head.hyper.cont) if len(reals) else np.empty((2, 0)),
+        )
+
+        def everything() -> Codes:
+            points = embedding.points(LISTED)
+            return np.empty((0, len(embedding.members))) if points is None else points
+
+        chosen = propose(
+            gp,
+            y,
+            self._latent(embedding, pending[-PENDING_MOST:]),
+            region,
+            n,
+            seen,
+            everything,
+            rng=self._rng,
+        )
+        return head, [(proposal.z, proposal.value) for proposal in chosen]
+
+    def _fitted(self, head: Head, data: Sequence[Record], y: Array) -> Head:
+        """Fit the hyperparameters again if the space is new or enough observations are."""
+        new = sum(_told(record) >= head.fitted for record in data)
+        moved = head.fitted_space != head.space
+        if head.hyper is not None and not moved and new * REFIT_SHARE < len(data):
+            return head
+        starts = [head.hyper] if head.hyper is not None else []
+        if moved:
+            starts.append(cold(head.embedding.latent))
+        z = self._latent(head.embedding, data)
+        hyper = fit(head.embedding.latent, z, y, starts)
+        logger.debug("fit to %d observations: %s", len(data), hyper)
+        return replace(head, hyper=hyper, fitted=self._tells, fitted_space=head.space)
+
+    # What comes back
+
+    def _pending_ids(self, trials: Trial | int | Sequence[Trial | int]) -> list[int]:
+        """Return ids of pending trials of this run, or say what is wrong with one."""
+        ids: list[int] = []
+        several = [trials] if _is_single(trials) else trials
+        for trial in cast(Sequence[Trial | int], several):
+            try:
+                i = operator.index(trial.id if isinstance(trial, Trial) else trial)
+            except TypeError:
+                raise InvalidTell(f"a trial or its id is needed, not {trial!r}") from None
+            if isinstance(trial, bool) or not 0 <= i < len(self._records):
+                raise InvalidTell(f"there is no trial {i!r}; {len(self._records)} have been asked for")
+            record = self._records[i].trial
+            if isinstance(trial, Trial) and trial.point != record.point:
+                raise InvalidTell(f"trial {i} has another point here: it belongs to another run")
+            if record.state != "pending":
+                raise InvalidTell(f"trial {i} is {record.state} already")
+            if i in ids:
+                raise InvalidTell(f"trial {i} is named twice")
+            ids.append(i)
+        return ids
+
+    def _finish(self, i: int, **outcome: Any) -> None:
+        record = self._records[i]
+        self._records[i] = replace(record, trial=replace(record.trial, **outcome), told=self._tells)
+        self._tells += 1
+        first = record.batch
+        batch = []
+        for member in self._records[first:]:
+            if member.batch != first:
+                break
+            batch.append(member)
+        if all(member.trial.state != "pending" for member in batch):
+            self._close(batch)
+
+    def _close(self, batch: Sequence[Record]) -> None:
+        """Resize the region once the last trial of a batch is in (notes, decision 11)."""
+        head = self._head
+        counted = [m for m in batch if m.proposed and m.trial.space == head.space]
+        if not counted:
+            return
+        ids = {m.trial.id for m in counted}
+        others = [r for r in self._data(head.restart) if r.trial.id not in ids]
+        incumbent = min((self._sign * _value(r.trial) for r in others), default=math.inf)
+        best = min((self._sign * _value(m.trial) for m in counted if m.trial.state == "done"), default=math.inf)
+        region = after(
+            head.region,
+            improves(best, incumbent),
+            len(counted),
+            strategy=self._options.trust_region,
+            in_input=head.embedding.is_input,
+        )
+        self._head = replace(head, region=region)
+
+
+def _value(trial: Trial) -> float:
+    assert trial.value is not None
+    return trial.value
+
+
+def _told(record: Record) -> int:
+    assert record.told is not None
+    return record.told
+
+
+def _inherited(head: Head, child: Embedding) -> Hyper | None:
+    """Return the last hyperparameters, each new bin with the lengthscale of its parent."""
+    if head.hyper is None:
+        return None
+    parents = head.embedding.parents(child)[child.latent.reals]
+    place = np.searchsorted(head.embedding.latent.reals, parents)
+    return replace(head.hyper, cont=head.hyper.cont[place])
+
+
+def _is_single(trials: object) -> bool:
+    return isinstance(trials, Trial) or not isinstance(trials, Sequence | np.ndarray)
+
+
+def _sequence(values: Any) -> list[Any]:
+    try:
+        return list(values)
+    except TypeError:
+        raise InvalidTell(f"several trials need a list of values, not {values!r}") from None
+
+
+def finite(value: Any) -> float:
+    """Return a value as a finite float, or say that it is none."""
+    try:
+        if isinstance(value, str | bytes) or np.ndim(value) != 0:
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidTell(f"a value must be a finite number, not {value!r}") from None
+    if not math.isfinite(number):
+        raise InvalidTell(f"a value must be a finite number, not {number!r}")
+    return number

@@ -1,0 +1,156 @@
+"""What a run is made of: its trials, and a head of bounded size that says where the algorithm stands.
+
+Both become JSON values and come back bit for bit. Codes on the grid of `bounce.space` are exact in JSON.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+
+from bounce.embedding import Embedding
+from bounce.errors import InvalidState
+from bounce.kernels import Hyper
+from bounce.parameters import Codes, Scalar
+from bounce.space import Space
+from bounce.trust_region import TrustRegion
+
+State = Literal["pending", "done", "failed"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A point that was asked for, and what is known of it: a snapshot."""
+
+    id: int
+    point: dict[str, Scalar]
+    value: float | None = None
+    state: State = "pending"
+    error: str | None = None
+    """What was said of a failure."""
+    space: int = 0
+    """The number of the target space it was made in."""
+    target_dim: int = 0
+    length_comb: float = 0.0
+    length_cont: float = 0.0
+    restart: int = 0
+    acquisition: float | None = None
+    """The log of the improvement expected of it; None for an initial point."""
+    seconds_ask: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """A trial with what only the optimizer needs."""
+
+    trial: Trial
+    codes: Codes
+    batch: int
+    """The id of the first trial of its batch."""
+    told: int | None = None
+    """Its place in the order of tells."""
+
+    @property
+    def proposed(self) -> bool:
+        """Whether the model chose it; initial points neither move the region nor use its budget."""
+        return self.trial.acquisition is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """Where the algorithm stands."""
+
+    embedding: Embedding
+    region: TrustRegion
+    space: int
+    restart: int
+    entered: int
+    """How many trials had been asked for when this space began, its initial points included."""
+    design_seed: int
+    design_size: int
+    """How many initial points this restart is to have."""
+    design_used: int
+    """How many it has had; more than its size where no value came back."""
+    hyper: Hyper | None
+    fitted: int
+    """How many tells the last fit had seen."""
+    fitted_space: int
+    """The space it was made in."""
+
+
+def record_to_dict(record: Record) -> dict[str, Any]:
+    """Return a record as JSON values; the point follows from its codes."""
+    document = asdict(record.trial)
+    del document["point"]
+    return document | {"codes": record.codes.tolist(), "batch": record.batch, "told": record.told}
+
+
+def record_from_dict(space: Space, document: Mapping[str, Any], place: int) -> Record:
+    """Build the record at a place in the list of trials."""
+    codes = np.array([document["codes"]], dtype=np.float64)
+    trial = Trial(point={}, **{f.name: document[f.name] for f in fields(Trial) if f.name != "point"})
+    value, told, batch = trial.value, document["told"], document["batch"]
+    done = trial.state == "done"
+    if not (
+        space.holds(codes)
+        and _is_int(trial.id)
+        and trial.id == place
+        and trial.state in ("pending", "done", "failed")
+        and done == (value is not None)
+        and (not done or _is_number(value))
+        and (trial.state == "pending") == (told is None)
+        and (told is None or _is_int(told))
+        and _is_int(batch)
+        and 0 <= batch <= place
+        and all(_is_int(n) and n >= 0 for n in (trial.space, trial.target_dim, trial.restart))
+        and all(_is_number(x) for x in (trial.length_comb, trial.length_cont, trial.seconds_ask))
+        and (trial.acquisition is None or _is_number(trial.acquisition))
+        and (trial.error is None or isinstance(trial.error, str))
+    ):
+        raise InvalidState(f"trial {place} of the state is damaged: {document!r}")
+    object.__setattr__(trial, "point", space.decode(codes)[0])
+    return Record(trial, codes[0], batch, told)
+
+
+def head_to_dict(head: Head) -> dict[str, Any]:
+    """Return a head as JSON values."""
+    document = {f.name: getattr(head, f.name) for f in fields(Head)}
+    hyper = head.hyper
+    return document | {
+        "embedding": head.embedding.to_dict(),
+        "region": asdict(head.region),
+        "hyper": None if hyper is None else asdict(hyper) | {"cont": hyper.cont.tolist()},
+    }
+
+
+def head_from_dict(space: Space, document: Mapping[str, Any]) -> Head:
+    """Build a head, in which everything fits the space."""
+    given = {f.name: document[f.name] for f in fields(Head)}
+    embedding = Embedding.from_dict(space, given.pop("embedding"))
+    region = TrustRegion(**given.pop("region"))
+    hyper = None if (h := given.pop("hyper")) is None else Hyper(**(h | {"cont": np.array(h["cont"], float)}))
+    latent = embedding.latent
+    numbers = [region.comb, region.cont]
+    if hyper is not None:
+        numbers += [hyper.comb, hyper.signal, hyper.noise, hyper.rho, *hyper.cont]
+    if not (
+        (region.n_comb, region.n_cont) == (len(latent.combinatorial), len(latent.reals))
+        and all(_is_int(n) for n in (region.budget, region.used, region.successes, region.failures))
+        and all(_is_int(n) for n in given.values())
+        and all(_is_number(x) and x >= 0 for x in numbers)
+        and (hyper is None or len(hyper.cont) == len(latent.reals))
+    ):
+        raise InvalidState("the state's head does not fit its embedding")
+    return Head(embedding=embedding, region=region, hyper=hyper, **given)
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

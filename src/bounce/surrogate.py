@@ -1,0 +1,239 @@
+"""The Gaussian process: a fit of its hyperparameters, a Cholesky factor, and both extended by new points.
+
+Targets are standardised, the mean is zero. Hyperparameters are the maximum a posteriori under the priors of the
+paper (appendix "Implementation details"), found by L-BFGS with analytic gradients.
+
+Shapes: Z (n, d) latent codes, y (n,) standardised targets, L (n, n) the lower Cholesky factor of K + noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, blas, lapack
+from scipy.optimize import minimize
+
+from bounce.kernels import Array, Hyper, Kernel, Metric, matern52, matern52_slope, squared_distance
+from bounce.parameters import Codes
+from bounce.space import Space
+
+NOISE_FLOOR = 1e-4
+# Γ(shape, rate) as densities of the natural parameters.
+LENGTHSCALE_PRIOR = (1.5, 0.1)
+SIGNAL_PRIOR = (1.5, 0.5)
+NOISE_PRIOR = (1.1, 0.1)
+LENGTHSCALE_BOUNDS = (5e-3, 1e3)
+SIGNAL_BOUNDS = (1e-3, 1e3)
+NOISE_BOUNDS = (NOISE_FLOOR, 1e1)
+ITERATIONS = 50
+
+
+def standardized(values: Array) -> Array:
+    """Return values with mean 0 and population standard deviation 1 (or 0, if all are equal)."""
+    largest = np.abs(values).max()
+    scaled = values / largest if largest > 0 else values  # keeps squares from overflowing
+    centred = scaled - scaled.mean()
+    deviation = centred.std()
+    # Rounding alone makes the deviation of equal values a tiny number.
+    return centred / deviation if deviation > 1e-14 else np.zeros_like(values)
+
+
+def cholesky(matrix: Array) -> Array:
+    """Return the lower factor, with as little jitter on the diagonal as it takes."""
+    jitter = 0.0
+    scale = float(np.mean(np.diag(matrix)))
+    while True:
+        shifted = matrix + jitter * np.eye(len(matrix)) if jitter else matrix
+        factor, info = lapack.dpotrf(shifted, lower=1, clean=1)
+        if info == 0 and np.isfinite(factor).all():
+            return np.asarray(factor)
+        jitter = 10.0 * jitter if jitter else 1e-10 * scale
+        if not jitter < scale:
+            raise LinAlgError("the covariance matrix is not positive definite")
+
+
+def solve_lower(factor: Array, right: Array, *, transposed: bool = False) -> Array:
+    """Return L⁻¹·right, or L⁻ᵀ·right, for a matrix of right-hand sides."""
+    return np.asarray(blas.dtrsm(1.0, factor, right, lower=1, trans_a=int(transposed)))
+
+
+def _log_gamma(x: Array | float, prior: tuple[float, float]) -> Array:
+    shape, rate = prior
+    return np.asarray((shape - 1.0) * np.log(x) - rate * x + shape * math.log(rate) - math.lgamma(shape))
+
+
+def cold(space: Space) -> Hyper:
+    """Return the hyperparameters a fit starts from when nothing is known."""
+    # A lengthscale that grows with the root of the dimension keeps typical correlations in the middle.
+    comb = max(1.0, math.sqrt(len(space.combinatorial)))
+    cont = np.full(len(space.reals), 0.5 * max(1.0, math.sqrt(len(space.reals))))
+    return Hyper(comb=comb, cont=cont, signal=1.0, noise=1e-2, rho=0.5)
+
+
+class LogPosterior:
+    """The log marginal likelihood plus log priors of some data, as a function of θ, with its gradient.
+
+    θ = (log ℓ_comb | log ℓ_cont … | log σ² | log noise | ρ); the parts that a space lacks are left out.
+    """
+
+    def __init__(self, space: Space, z: Codes, y: Array) -> None:
+        self.space, self.y, self.n = space, y, len(y)
+        self.n_cont = len(space.reals)
+        self.has_comb = bool(len(space.combinatorial))
+        self.mixed = self.has_comb and self.n_cont > 0
+        self.reals = z[:, space.reals] - 0.5
+        metric = Metric(space)
+        self.d2 = metric(z, z) if self.has_comb else np.zeros((0, 0))
+        self.index: NDArray[np.intp] | None = None
+        if self.has_comb and metric.largest is not None:
+            self.index, self.levels = self.d2.astype(np.intp), np.arange(metric.largest + 1.0)
+
+    def pack(self, hyper: Hyper) -> Array:
+        """Return θ of hyperparameters."""
+        comb = [math.log(hyper.comb)] if self.has_comb else []
+        tail = [math.log(hyper.signal), math.log(hyper.noise)] + ([hyper.rho] if self.mixed else [])
+        return np.concatenate([comb, np.log(hyper.cont), tail])
+
+    def unpack(self, theta: Array) -> Hyper:
+        """Return the hyperparameters of θ."""
+        at = int(self.has_comb)
+        signal, noise = np.exp(theta[at + self.n_cont : at + self.n_cont + 2])
+        return Hyper(
+            comb=float(np.exp(theta[0])) if self.has_comb else 1.0,
+            cont=np.exp(theta[at : at + self.n_cont]),
+            signal=float(signal),
+            noise=float(noise),
+            rho=float(theta[-1]) if self.mixed else 0.5,
+        )
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """The box of θ."""
+        lengths = [LENGTHSCALE_BOUNDS] * (int(self.has_comb) + self.n_cont)
+        logs = [(math.log(low), math.log(high)) for low, high in [*lengths, SIGNAL_BOUNDS, NOISE_BOUNDS]]
+        return logs + ([(0.0, 1.0)] if self.mixed else [])
+
+    def _comb(self, r2_scale: float) -> tuple[Array, Array]:
+        """Return k_c and its derivative with respect to log ℓ."""
+        r2 = (self.d2 if self.index is None else self.levels) * r2_scale
+        k, slope = matern52(r2), -2.0 * r2 * matern52_slope(r2)
+        return (k, slope) if self.index is None else (k.take(self.index), slope.take(self.index))
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Return the value and its gradient."""
+        h = self.unpack(theta)
+        one = np.ones((1, 1))
+        k_c = dk_c = k_r = slope_r = one
+        if self.has_comb:
+            k_c, dk_c = self._comb(1.0 / h.comb**2)
+        if self.n_cont:
+            x = self.reals / h.cont
+            r2 = squared_distance(x, x)
+            np.fill_diagonal(r2, 0.0)
+            k_r, slope_r = matern52(r2), matern52_slope(r2)
+        if self.mixed:
+            product, total = k_c * k_r, k_c + k_r
+            k = h.rho * product + (1.0 - h.rho) * total
+            by_c, by_r = h.rho * k_r + (1.0 - h.rho), h.rho * k_c + (1.0 - h.rho)
+        else:
+            k, by_c, by_r = (k_c if self.has_comb else k_r), one, one
+        covariance = h.signal * k
+        covariance[np.diag_indices(self.n)] += h.noise
+        factor = cholesky(covariance)
+        alpha = lapack.dpotrs(factor, self.y, lower=1)[0]
+        inverse = lapack.dpotri(factor, lower=1)[0]
+        g = np.tril(inverse, -1)
+        g += np.tril(inverse).T
+        g = 0.5 * (np.outer(alpha, alpha) - g)  # dL/dK
+        value = -0.5 * float(self.y @ alpha) - float(np.log(np.diag(factor)).sum())
+        value -= 0.5 * self.n * math.log(2.0 * math.pi)
+
+        gradient = np.empty_like(theta)
+        at = int(self.has_comb)
+        if self.has_comb:
+            gradient[0] = h.signal * np.vdot(g * by_c, dk_c)
+        if self.n_cont:
+            w = h.signal * g * by_r * slope_r
+            # Σ_ab w_ab (x_aj − x_bj)² for all j at once; r² depends on log ℓ_j as ℓ_j^{−2}.
+            squares = 2.0 * (w.sum(axis=1) @ x**2 - np.einsum("aj,aj->j", x, w @ x))
+            gradient[at : at + self.n_cont] = -2.0 * squares
+        at += self.n_cont
+        gradient[at] = h.signal * np.vdot(g, k)
+        gradient[at + 1] = h.noise * np.trace(g)
+        if self.mixed:
+            gradient[-1] = h.signal * np.vdot(g, product - total)
+
+        priors = [LENGTHSCALE_PRIOR] * at + [SIGNAL_PRIOR, NOISE_PRIOR]
+        natural = np.exp(theta[: at + 2])
+        shape, rate = np.array(priors).T
+        gradient[: at + 2] += (shape - 1.0) - rate * natural
+        value += float(sum(_log_gamma(x, prior) for x, prior in zip(natural, priors, strict=True)))
+        return value, gradient
+
+
+def fit(space: Space, z: Codes, y: Array, starts: Sequence[Hyper]) -> Hyper:
+    """Return the hyperparameters of the highest posterior found from some starts."""
+    posterior = LogPosterior(space, z, y)
+
+    def loss(theta: Array) -> tuple[float, Array]:
+        value, gradient = posterior(theta)
+        return -value, -gradient
+
+    low, high = np.array(posterior.bounds).T
+    runs = [
+        minimize(
+            loss,
+            np.clip(posterior.pack(start), low, high),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=posterior.bounds,
+            options={"maxiter": ITERATIONS},
+        )
+        for start in starts
+    ]
+    best = min(runs, key=lambda run: float(run.fun))
+    return posterior.unpack(np.asarray(best.x))
+
+
+@dataclass(frozen=True, eq=False)
+class GP:
+    """A Gaussian process conditioned on points: the kernel, the points and the factor of their covariance."""
+
+    kernel: Kernel
+    z: Codes
+    factor: Array
+
+    @classmethod
+    def at(cls, kernel: Kernel, z: Codes) -> GP:
+        """Condition on noisy observations."""
+        covariance = kernel(z, z)
+        covariance[np.diag_indices(len(z))] += kernel.hyper.noise
+        return cls(kernel, z, cholesky(covariance))
+
+    def extended(self, z: Codes, *, noise: float) -> GP:
+        """Condition on more points: new rows of the factor, the old ones as they are."""
+        if not len(z):
+            return self
+        n, m = len(self.z), len(z)
+        cross = self.whitened(self.kernel(z, self.z))
+        covariance = self.kernel(z, z) - cross.T @ cross
+        covariance[np.diag_indices(m)] += noise
+        factor = np.zeros((n + m, n + m), order="F")
+        factor[:n, :n] = self.factor
+        factor[n:, :n] = cross.T
+        factor[n:, n:] = cholesky(covariance)
+        return GP(self.kernel, np.concatenate([self.z, z]), factor)
+
+    def whitened(self, cross: Array) -> Array:
+        """Return L⁻¹·kᵀ (n, m) of cross-covariances k (m, n)."""
+        return solve_lower(self.factor, cross.T)
+
+    def posterior(self, z: Codes, y: Array) -> tuple[Array, Array]:
+        """Return posterior mean and variance at points, given the targets."""
+        v = self.whitened(self.kernel(z, self.z))
+        mean = v.T @ solve_lower(self.factor, y[:, None])[:, 0]
+        return mean, np.maximum(self.kernel.prior - np.einsum("nm,nm->m", v, v), 0.0)
