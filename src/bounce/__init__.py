@@ -7,23 +7,26 @@
 """
 
 import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from bounce.errors import (
-    BounceError,
-    EvaluationFailed,
-    InvalidInput,
-    InvalidOption,
-    InvalidPoint,
-    InvalidSpace,
-    InvalidState,
-    InvalidTell,
-    NothingToAsk,
-)
-from bounce.optimizer import Bounce
-from bounce.parameters import Binary, Categorical, Integer, Ordinal, Real
-from bounce.run import Result, maximize, minimize
-from bounce.space import Space
-from bounce.state import Trial
+if TYPE_CHECKING:
+    from bounce.errors import (
+        BounceError,
+        EvaluationFailed,
+        InvalidInput,
+        InvalidOption,
+        InvalidPoint,
+        InvalidSpace,
+        InvalidState,
+        InvalidTell,
+        NothingToAsk,
+    )
+    from bounce.optimizer import Bounce
+    from bounce.parameters import Binary, Categorical, Integer, Ordinal, Real
+    from bounce.run import Result, maximize, minimize
+    from bounce.space import Space
+    from bounce.state import Trial
 
 __version__ = "0.1.0"
 
@@ -49,5 +52,23 @@ __all__ = [
     "maximize",
     "minimize",
 ]
+
+_MODULES = ("errors", "parameters", "space", "state", "optimizer", "run")
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is used, when it is used: the command line answers before numpy and scipy are loaded."""
+    if name in __all__:
+        for module in _MODULES:
+            found = getattr(import_module(f"bounce.{module}"), name, None)
+            if found is not None:
+                globals()[name] = found
+                return found
+    raise AttributeError(f"module 'bounce' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
+
 
 logging.getLogger("bounce").addHandler(logging.NullHandler())

@@ -88,7 +88,7 @@ class Acquisition:
             return np.asarray(log_h(u[:, 0]) + np.log(sigma))
         with np.errstate(under="ignore", divide="ignore"):
             h = np.exp(-0.5 * u**2 - LOG_SQRT_2PI) + u * ndtr(u)
-            values = np.log(np.maximum(h, 0.0).mean(axis=1)) + np.log(sigma)
+            values: Array = np.log(np.maximum(h, 0.0).mean(axis=1)) + np.log(sigma)
         lost = np.flatnonzero(~(u.max(axis=1) > -20.0))  # where the sum cancels or underflows
         if lost.size:
             values[lost] = logsumexp(log_h(u[lost]), axis=1) - math.log(u.shape[1]) + np.log(sigma[lost])

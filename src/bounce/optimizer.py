@@ -11,7 +11,7 @@ import logging
 import math
 import operator
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any, cast
@@ -419,7 +419,7 @@ class Bounce:
 
         chosen = propose(
             gp,
-            y,
+            y - gp.mean(y),
             self._latent(embedding, pending[-PENDING_MOST:]),
             region,
             n,

@@ -1,8 +1,9 @@
 """Maximise an acquisition inside a region of the latent space.
 
-The steps are those of the appendix "Optimization of the acquisition function". One function, `propose`, chooses a batch greedily. For each point: a pool of candidates (sampled around the centre,
-or all unseen points where they are few), the best of them as starts, then local search over the combinatorial
-bins, L-BFGS over the reals, or both in turn. All starts advance together as one array.
+The steps are those of the appendix "Optimization of the acquisition function". One function, `propose`, chooses
+a batch greedily. For each point: a pool of candidates (sampled around the centre, or all unseen points where they
+are few), the best of them as starts, then local search over the combinatorial bins, L-BFGS over the reals, or both
+in turn. All starts advance together as one array.
 
 The invariant: whatever is proposed is unseen, and lies in the region, or in the smallest wider one that holds an
 unseen point.

@@ -144,12 +144,14 @@ class LogPosterior:
         covariance = h.signal * k
         covariance[np.diag_indices(self.n)] += h.noise
         factor = cholesky(covariance)
-        alpha = lapack.dpotrs(factor, self.y, lower=1)[0]
+        solved = lapack.dpotrs(factor, np.stack([self.y, np.ones(self.n)], axis=1), lower=1)[0]
+        mean = solved[:, 0].sum() / solved[:, 1].sum()  # the best constant; by the envelope theorem, no more
+        alpha = solved[:, 0] - mean * solved[:, 1]
         inverse = lapack.dpotri(factor, lower=1)[0]
         g = np.tril(inverse, -1)
         g += np.tril(inverse).T
         g = 0.5 * (np.outer(alpha, alpha) - g)  # dL/dK
-        value = -0.5 * float(self.y @ alpha) - float(np.log(np.diag(factor)).sum())
+        value = -0.5 * float((self.y - mean) @ alpha) - float(np.log(np.diag(factor)).sum())
         value -= 0.5 * self.n * math.log(2.0 * math.pi)
 
         gradient = np.empty_like(theta)
@@ -231,6 +233,11 @@ class GP:
     def whitened(self, cross: Array) -> Array:
         """Return L⁻¹·kᵀ (n, m) of cross-covariances k (m, n)."""
         return solve_lower(self.factor, cross.T)
+
+    def mean(self, y: Array) -> float:
+        """Return the constant prior mean of highest likelihood: 1ᵀK⁻¹y / 1ᵀK⁻¹1."""
+        white = solve_lower(self.factor, np.stack([y, np.ones_like(y)], axis=1))
+        return float(white[:, 0] @ white[:, 1] / (white[:, 1] @ white[:, 1]))
 
     def posterior(self, z: Codes, y: Array) -> tuple[Array, Array]:
         """Return posterior mean and variance at points, given the targets."""

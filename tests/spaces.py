@@ -1,0 +1,66 @@
+"""Spaces and points to test with, drawn by hypothesis or picked by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from bounce import Binary, Categorical, Integer, Ordinal, Real, Space
+from bounce.parameters import Codes, Parameter
+
+
+@st.composite
+def parameters(draw: st.DrawFn, name: str, *, discrete: bool = False) -> Parameter:
+    kinds = ["binary", "ordinal", "categorical", "integer"] + ([] if discrete else ["real", "wide"])
+    kind = draw(st.sampled_from(kinds))
+    if kind == "binary":
+        return Binary(name)
+    if kind == "ordinal":
+        return Ordinal(name, list(range(draw(st.integers(2, 9)))))
+    if kind == "categorical":
+        return Categorical(name, [f"c{i}" for i in range(draw(st.integers(2, 9)))])
+    low = draw(st.integers(1, 50))
+    if kind == "integer":
+        return Integer(name, low, low + draw(st.integers(1, 63)))
+    if kind == "wide":
+        return Integer(name, low, low + draw(st.integers(64, 10**6)), log=draw(st.booleans()))
+    return Real(name, float(low), low + draw(st.floats(1e-3, 1e3)), log=draw(st.booleans()))
+
+
+@st.composite
+def spaces(draw: st.DrawFn, *, most: int = 12, discrete: bool = False) -> Space:
+    n = draw(st.integers(1, most))
+    return Space([draw(parameters(f"p{i}", discrete=discrete)) for i in range(n)])
+
+
+@st.composite
+def generators(draw: st.DrawFn) -> np.random.Generator:
+    return np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+
+
+def mixed(n: int = 3) -> Space:
+    """A space with every kind of variable, n of each."""
+    kinds: list[Any] = []
+    for i in range(n):
+        kinds += [
+            Real(f"real{i}", -1.0, 2.0),
+            Integer(f"wide{i}", 1, 1000, log=True),
+            Ordinal(f"ordinal{i}", [1, 2, 4, 8][: 2 + i % 3]),
+            Categorical(f"category{i}", ["a", "b", "c", "d", "e"][: 2 + i % 4]),
+            Binary(f"binary{i}"),
+        ]
+    return Space(kinds)
+
+
+def binary(n: int) -> Space:
+    return Space([Binary(f"x{i}") for i in range(n)])
+
+
+def reals(n: int) -> Space:
+    return Space([Real(f"x{i}", 0.0, 1.0) for i in range(n)])
+
+
+def rows(space: Space, n: int, seed: int = 0) -> Codes:
+    return space.sample(n, rng=np.random.default_rng(seed))

@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bounce import Binary, Categorical, Integer, InvalidPoint, InvalidSpace, Ordinal, Real, Space
+from bounce.parameters import GRID, Kind
+from spaces import generators, mixed, spaces
+
+
+@given(spaces(), generators())
+def test_decoding_codes_and_encoding_the_points_gives_the_codes_back(
+    space: Space, rng: np.random.Generator
+) -> None:
+    codes = space.sample(8, rng=rng)
+    again = space.encode(space.decode(codes))
+    assert space.holds(codes)
+    assert space.holds(again)
+    assert space.decode(again)[0].keys() == space.decode(codes)[0].keys()
+    comb = space.combinatorial
+    np.testing.assert_array_equal(again[:, comb], codes[:, comb])
+    np.testing.assert_allclose(
+        np.array([[float(x) for x in p.values() if isinstance(x, float)] for p in space.decode(again)]),
+        np.array([[float(x) for x in p.values() if isinstance(x, float)] for p in space.decode(codes)]),
+        rtol=1e-12,
+    )
+
+
+@given(spaces(), generators())
+def test_points_keep_their_values_through_codes_and_json(space: Space, rng: np.random.Generator) -> None:
+    for point in space.decode(space.sample(4, rng=rng)):
+        assert point in space
+        native = json.loads(json.dumps(point))
+        back = space.decode(space.encode([native]))[0]
+        for name, value in point.items():
+            if isinstance(value, float):
+                assert back[name] == pytest.approx(value, rel=1e-12)
+            else:
+                assert back[name] == value
+                assert type(back[name]) is type(value)
+
+
+@given(spaces())
+def test_a_space_goes_through_json_unchanged(space: Space) -> None:
+    assert Space.from_dict(json.loads(json.dumps(space.to_dict()))) == space
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**9), st.booleans(), st.data())
+def test_every_wide_integer_has_a_code_of_its_own(low: int, width: int, log: bool, data: st.DataObject) -> None:
+    parameter = Integer("n", low, low + width, log=log)
+    value = data.draw(st.integers(parameter.low, parameter.high))
+    assert parameter.decode(parameter.encode(value)) == value
+    assert type(parameter.decode(parameter.encode(value))) is int
+
+
+@pytest.mark.parametrize("low", [-(10**12), 1])
+def test_the_largest_integers_are_still_told_apart(low: int) -> None:
+    parameter = Integer("n", low, 10**12, log=low > 0)
+    for value in (low, low + 1, 7, 10**9, 10**12 - 1, 10**12):
+        assert parameter.decode(parameter.encode(value)) == value
+
+
+def test_the_ends_of_a_real_are_exact() -> None:
+    for parameter in (Real("x", 0.1, 0.7), Real("x", 1e-300, 1e300, log=True), Real("x", -1e307, 1e307)):
+        assert parameter.decode(0.0) == pytest.approx(parameter.low, rel=1e-12)
+        assert parameter.decode(1.0) == parameter.high
+        assert parameter.encode(parameter.low) == 0.0
+        assert parameter.encode(parameter.high) == 1.0
+
+
+def test_mirroring_a_real_code_twice_gives_it_back() -> None:
+    codes = Space([Real("x", 0, 1)]).sample(10_000, rng=np.random.default_rng(0))[:, 0]
+    assert np.array_equal(1.0 - (1.0 - codes), codes)
+    assert 1.0 - (1.0 - 1.0 / GRID) == 1.0 / GRID
+
+
+def test_a_log_scale_spends_as_much_on_each_decade() -> None:
+    parameter = Real("x", 1e-3, 1e3, log=True)
+    assert parameter.decode(0.5) == pytest.approx(1.0)
+    numbers = Integer("n", 1, 10**6, log=True)
+    codes = np.linspace(0, 1, 7)
+    assert np.all(np.diff(np.log10([numbers.decode(u) for u in codes])) > 0.5)
+
+
+def test_kinds_follow_the_number_of_values() -> None:
+    assert Integer("n", 1, 64).kind is Kind.ORDINAL
+    assert Integer("n", 1, 65).kind is Kind.REAL
+    assert Integer("n", 1, 8, log=True).kind is Kind.REAL
+    others = (Real("x", 0, 1), Binary("b"), Ordinal("o", [1, 2]), Categorical("c", ["a", "b"]))
+    assert [p.kind for p in others] == [Kind.REAL, Kind.BINARY, Kind.ORDINAL, Kind.CATEGORICAL]
+
+
+def test_attributes_are_what_was_given() -> None:
+    real, integer = Real("x", 1, 10, log=True), Integer("n", 2, 5)
+    assert (real.name, real.low, real.high, real.log) == ("x", 1.0, 10.0, True)
+    assert (integer.name, integer.low, integer.high, integer.log) == ("n", 2, 5, False)
+    assert Ordinal("o", [3, 1, 2]).values == (3, 1, 2)
+    assert Categorical("c", ["a", None, True, 1, 2.5]).choices == ("a", None, True, 1, 2.5)
+    space = Space([real, integer])
+    assert space.parameters == (real, integer)
+    assert len(space) == 2
+
+
+def test_sizes_are_counted_exactly() -> None:
+    assert Space([Binary(f"b{i}") for i in range(100)]).size == 2**100
+    assert Space([Integer("n", 0, 999), Ordinal("o", [1, 2, 3])]).size == 3000
+    assert Space([Binary("b"), Real("x", 0, 1)]).size == math.inf
+    grid = Space([Integer("n", 1, 100), Categorical("c", ["a", "b", "c"])]).grid()
+    assert len(np.unique(grid, axis=0)) == 300
+
+
+def test_a_grid_of_reals_is_refused() -> None:
+    with pytest.raises(InvalidSpace, match="cannot be listed"):
+        Space([Real("x", 0, 1)]).grid()
+
+
+def test_samples_reach_every_value_evenly() -> None:
+    space = Space([Binary("b"), Categorical("c", ["a", "b", "c"]), Integer("n", 1, 100), Real("x", 0, 1)])
+    codes = space.sample(6000, rng=np.random.default_rng(1))
+    for column, c in ((0, 2), (1, 3)):
+        assert np.bincount(codes[:, column].astype(int)) == pytest.approx([6000 / c] * c, rel=0.1)
+    counts = np.bincount([int(p["n"]) for p in space.decode(codes)], minlength=101)[1:]  # type: ignore[arg-type]
+    assert counts.min() > 30
+    assert counts.max() < 100
+
+
+def test_binary_takes_bools_and_bits_and_gives_bools() -> None:
+    space = Space([Binary("b")])
+    for value in (True, 1, 1.0, np.True_, np.int64(1)):
+        assert space.decode(space.encode([{"b": value}])) == [{"b": True}]
+    for value in (2, "1", None, 0.5, [1]):
+        with pytest.raises(InvalidPoint, match="must be True or False"):
+            space.encode([{"b": value}])
+
+
+def test_json_scalars_are_told_apart_as_json_does() -> None:
+    space = Space([Categorical("c", [True, 1, None, "1", 2.0])])
+    assert [p["c"] for p in space.decode(np.arange(5.0)[:, None])] == [True, 1, None, "1", 2.0]
+    assert space.encode([{"c": 2}, {"c": np.float64(2)}, {"c": True}, {"c": np.True_}, {"c": 1}])[
+        :, 0
+    ].tolist() == [4, 4, 0, 0, 1]
+
+
+def test_equal_points_have_equal_keys() -> None:
+    space = Space([Integer("n", 1, 1000), Real("x", 0, 1), Binary("b")])
+    a = np.array([[0.5, 0.25, 1.0], [0.5 + 1e-9, 0.25, 1.0], [0.5, 0.25 + 1e-9, 1.0], [0.5, 0.25, 0.0]])
+    keys = space.keys(a)
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3
+    minus, plus = space.keys(np.array([[0.5, -0.0, 0.0], [0.5, 0.0, 0.0]]))
+    assert minus == plus
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Space([]), "at least one parameter"),
+        (lambda: Space("abc"), "list of parameters"),  # type: ignore[arg-type]
+        (lambda: Space(3), "list of parameters"),  # type: ignore[arg-type]
+        (lambda: Space(["x"]), "not 'x'"),  # type: ignore[list-item]
+        (lambda: Space([Binary("a"), Binary("a")]), "'a' appears twice"),
+        (lambda: Binary(""), "not empty"),
+        (lambda: Binary(3), "must be a string"),  # type: ignore[arg-type]
+        (lambda: Real("x", 1, 1), "low must be less than high"),
+        (lambda: Real("x", 2, 1), "low=2.0 and high=1.0"),
+        (lambda: Real("x", math.nan, 1), "low must be a finite number, not nan"),
+        (lambda: Real("x", 0, math.inf), "high must be a finite number, not inf"),
+        (lambda: Real("x", "0", 1), "not '0'"),  # type: ignore[arg-type]
+        (lambda: Real("x", False, True), "not False"),
+        (lambda: Real("x", -1e308, 1e308), "too wide"),
+        (lambda: Real("x", 0, 1, log=True), "low > 0, not 0.0"),
+        (lambda: Real("x", 0, 1, log=1), "log must be True or False"),  # type: ignore[arg-type]
+        (lambda: Integer("n", 0.5, 2), "must be an integer, not 0.5"),  # type: ignore[arg-type]
+        (lambda: Integer("n", 0, True), "must be an integer, not True"),
+        (lambda: Integer("n", 3, 3), "low=3 and high=3"),
+        (lambda: Integer("n", 0, 9, log=True), "low > 0, not 0"),
+        (lambda: Integer("n", 0, 10**13), "at most"),
+        (lambda: Ordinal("o", [1]), "at least two"),
+        (lambda: Categorical("c", []), "at least two"),
+        (lambda: Categorical("c", ["a", "a"]), "'a' appears twice"),
+        (lambda: Categorical("c", [1, 1.0]), "1.0 appears twice"),
+        (lambda: Categorical("c", [[1], [2]]), r"not \[1\]"),  # type: ignore[list-item]
+        (lambda: Categorical("c", "ab"), "must be a list"),
+        (lambda: Categorical("c", {"a", "b"}), "must be a list"),  # type: ignore[arg-type]
+        (lambda: Categorical("c", 3), "must be a list, not 3"),  # type: ignore[arg-type]
+        (lambda: Ordinal("o", [1.0, math.nan]), "finite numbers"),
+        (lambda: Ordinal("o", [1, object()]), "strings, finite numbers"),  # type: ignore[list-item]
+    ],
+)
+def test_a_bad_space_is_refused_with_what_was_given(make: Any, said: str) -> None:
+    with pytest.raises(InvalidSpace, match=said):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("point", "said"),
+    [
+        ({"x": 3.0}, "missing"),
+        ({"x": 0.5, "n": 1, "c": "a", "y": 1}, r"unknown \['y'\]"),
+        ({"x": 1.5, "n": 1, "c": "a"}, "'x' must lie between 0.0 and 1.0, not 1.5"),
+        ({"x": math.nan, "n": 1, "c": "a"}, "finite number"),
+        ({"x": "0.5", "n": 1, "c": "a"}, "finite number, not '0.5'"),
+        ({"x": True, "n": 1, "c": "a"}, "finite number, not True"),
+        ({"x": 0.5, "n": 1.5, "c": "a"}, "whole number, not 1.5"),
+        ({"x": 0.5, "n": 9, "c": "a"}, "'n' must lie between 0 and 3, not 9"),
+        ({"x": 0.5, "n": 1, "c": "z"}, r"one of \['a', 'b'\], not 'z'"),
+        ({"x": 0.5, "n": 1, "c": ["a"]}, "one of"),
+        ([0.5, 1, "a"], "must be a dict"),
+    ],
+)
+def test_a_bad_point_is_refused_with_what_was_given(point: Any, said: str) -> None:
+    space = Space([Real("x", 0, 1), Integer("n", 0, 3), Categorical("c", ["a", "b"])])
+    with pytest.raises(InvalidPoint, match=said):
+        space.encode([point])
+    assert point not in space
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (None, "list 'parameters'"),
+        ({}, "list 'parameters'"),
+        ({"parameters": ["x"]}, "must be a table"),
+        ({"parameters": [{"name": "x", "type": "complex"}]}, "not 'complex'"),
+        ({"parameters": [{"name": "x", "type": "real", "low": 0}]}, r"missing \['high'\]"),
+        ({"parameters": [{"name": "x", "type": "binary", "low": 0}]}, r"unknown \['low'\]"),
+    ],
+)
+def test_a_bad_document_is_refused(document: Any, said: str) -> None:
+    with pytest.raises(InvalidSpace, match=said):
+        Space.from_dict(document)
+
+
+def test_codes_of_a_wrong_shape_or_range_are_not_held() -> None:
+    space = mixed(1)
+    good = space.sample(2, rng=np.random.default_rng(0))
+    assert space.holds(good)
+    assert not space.holds(good[0])
+    assert not space.holds(good[:, 1:])
+    for column, code in ((0, 1.5), (0, math.nan), (0, 0.1 + 2.0**-56), (2, 0.5), (2, 9.0), (4, -1.0)):
+        bad = good.copy()
+        bad[0, column] = code
+        assert not space.holds(bad), (column, code)
