@@ -109,6 +109,11 @@ def test_gradient_of_the_log_posterior_is_that_of_autograd(case: Case) -> None:
 
 
 @every_case
+def test_constant_mean_is_that_of_gpytorch(case: Case) -> None:
+    assert_allclose(case.gp.mean(case["targets"]), case["constant_mean"], rtol=1e-11)
+
+
+@every_case
 def test_posterior_mean_is_that_of_gpytorch(case: Case) -> None:
     mean, _ = case.gp.posterior(case["test"], case["targets"])
     assert_allclose(mean, case["mean"], rtol=1e-11)

@@ -455,7 +455,7 @@ class Bounce:
             except TypeError:
                 raise InvalidTell(f"a trial or its id is needed, not {trial!r}") from None
             if isinstance(trial, bool) or not 0 <= i < len(self._records):
-                raise InvalidTell(f"there is no trial {i!r}; {len(self._records)} have been asked for")
+                raise InvalidTell(f"there is no trial {trial!r}; {len(self._records)} have been asked for")
             record = self._records[i].trial
             if isinstance(trial, Trial) and trial.point != record.point:
                 raise InvalidTell(f"trial {i} has another point here: it belongs to another run")
@@ -519,7 +519,7 @@ def _inherited(head: Head, child: Embedding) -> Hyper | None:
 
 
 def _is_single(trials: object) -> bool:
-    return isinstance(trials, Trial) or not isinstance(trials, Sequence | np.ndarray)
+    return isinstance(trials, Trial | str) or not isinstance(trials, Sequence | np.ndarray)
 
 
 def _sequence(values: Any) -> list[Any]:

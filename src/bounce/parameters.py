@@ -66,8 +66,13 @@ class Parameter(Protocol):
     def decode(self, code: float) -> Scalar:
         """Return the native value of a code."""
 
-    def position(self, codes: Codes) -> Codes:
-        """Map codes to numbers that are equal exactly where the native values are."""
+    @property
+    def cells(self) -> tuple[float, float] | None:
+        """The ends of the scale on which a real code is rounded to a whole number; None if it is not."""
+
+    @property
+    def log(self) -> bool:
+        """Whether that scale is logarithmic."""
 
     def all_codes(self) -> Codes:
         """Return one code per native value, if these are finitely many."""
@@ -76,6 +81,12 @@ class Parameter(Protocol):
 def on_grid(u: Codes) -> Codes:
     """Round real codes to the grid on which mirroring is exact."""
     return np.rint(u * GRID) / GRID
+
+
+def rounded(codes: Any, start: Any, stop: Any, log: Any, low: Any, high: Any) -> Any:
+    """Return the whole numbers whose cells hold real codes; arrays of any shapes that fit together."""
+    x = start + codes * (stop - start)
+    return np.clip(np.rint(np.where(log, np.exp(np.where(log, x, 0.0)), x)), low, high)
 
 
 def _check_name(name: object) -> None:
@@ -149,6 +160,7 @@ class Real:
     type: ClassVar[str] = "real"
     cardinality: ClassVar[int] = 0
     size: ClassVar[float] = math.inf
+    cells: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -185,10 +197,6 @@ class Real:
         else:
             x = self.low * (1.0 - u) + self.high * u
         return min(max(x, self.low), self.high)
-
-    def position(self, codes: Codes) -> Codes:
-        """Return the codes: on the grid, different codes are different numbers."""
-        return codes
 
     def all_codes(self) -> Codes:
         """Refuse: there is no list of real numbers."""
@@ -245,36 +253,31 @@ class Integer:
         """The number of codes, 0 for kind real."""
         return self.size if self.kind is Kind.ORDINAL else 0
 
+    @property
+    def cells(self) -> tuple[float, float] | None:
+        """Half a number beyond both ends, on the scale: every number has a cell around it."""
+        if self.kind is Kind.ORDINAL:
+            return None
+        low, high = self.low - 0.5, self.high + 0.5
+        return (math.log(low), math.log(high)) if self.log else (low, high)
+
     def encode(self, value: Any) -> float:
-        """Return the position of the number, or the middle of its cell."""
+        """Return the place of the number on its scale."""
         x = _number(self.name, value)
         if x != int(x):
             raise InvalidPoint(f"{self.name!r} must be a whole number, not {value!r}")
         if not self.low <= x <= self.high:
             raise InvalidPoint(f"{self.name!r} must lie between {self.low!r} and {self.high!r}, not {value!r}")
-        if self.kind is Kind.ORDINAL:
+        if self.cells is None:
             return x - self.low
-        if self.log:
-            start, stop = math.log(self.low - 0.5), math.log(self.high + 0.5)
-            u = (math.log(x) - start) / (stop - start)
-        else:
-            u = (x - self.low + 0.5) / self.size
-        return round(u * GRID) / GRID
+        start, stop = self.cells
+        return round(((math.log(x) if self.log else x) - start) / (stop - start) * GRID) / GRID
 
     def decode(self, code: float) -> int:
         """Return the number whose cell holds the code."""
-        return int(self.position(np.array([code]))[0])
-
-    def position(self, codes: Codes) -> Codes:
-        """Return the numbers themselves."""
-        if self.kind is Kind.ORDINAL:
-            return codes + self.low
-        if self.log:
-            start, stop = math.log(self.low - 0.5), math.log(self.high + 0.5)
-            x = np.rint(np.exp(start + codes * (stop - start)))
-        else:
-            x = self.low + np.floor(codes * self.size)
-        return np.clip(x, self.low, self.high)
+        if self.cells is None:
+            return self.low + int(code)
+        return int(rounded(np.float64(code), *self.cells, self.log, self.low, self.high))
 
     def all_codes(self) -> Codes:
         """Return the code of every number."""
@@ -285,6 +288,8 @@ class _Choice:
     """A value out of a list; codes are positions in the list."""
 
     name: str
+    cells: ClassVar[None] = None
+    log: ClassVar[bool] = False
 
     @property
     def _scalars(self) -> tuple[Scalar, ...]:
@@ -315,10 +320,6 @@ class _Choice:
     def decode(self, code: float) -> Scalar:
         """Return the value at a place in the list."""
         return self._scalars[int(code)]
-
-    def position(self, codes: Codes) -> Codes:
-        """Return the codes."""
-        return codes
 
     def all_codes(self) -> Codes:
         """Return every place in the list."""
@@ -373,6 +374,8 @@ class Binary:
     type: ClassVar[str] = "binary"
     cardinality: ClassVar[int] = 2
     size: ClassVar[float] = 2
+    cells: ClassVar[None] = None
+    log: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -387,10 +390,6 @@ class Binary:
     def decode(self, code: float) -> bool:
         """Return True or False."""
         return bool(code)
-
-    def position(self, codes: Codes) -> Codes:
-        """Return the codes."""
-        return codes
 
     def all_codes(self) -> Codes:
         """Return 0 and 1."""

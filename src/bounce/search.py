@@ -195,21 +195,43 @@ def _local_search(
             np.maximum(moved, 0.0, out=moved)
             cross = kernel.mix(kernel.comb(moved), None if cont is None else cont[row[block]])
             gains[block] = acquisition.of_whitened(gp.whitened(cross))
-        still = []
-        for i in active:
-            moves = np.flatnonzero((row == i) & (gains > values[i]))
-            for move in moves[np.argsort(-gains[moves], kind="stable")]:
-                target = z[i].copy()
-                target[column[move]] = code[move]
-                if seen.fresh(target[None])[0]:
-                    z[i], values[i] = target, gains[move]
-                    still.append(i)
-                    break
-        active = _first_of_each(z, np.array(still, dtype=np.intp))
+        still = _step(z, values, active, row, column, code, gains, seen)
+        active = _first_of_each(z, still)
         if len(active):
             d2[active] = kernel.metric(z[active], gp.z)
             distance[active] = region.distance(z[active])
     return z, values
+
+
+def _step(
+    z: Codes,
+    values: Array,
+    active: NDArray[np.intp],
+    row: NDArray[np.intp],
+    column: NDArray[np.intp],
+    code: Array,
+    gains: Array,
+    seen: Seen,
+) -> NDArray[np.intp]:
+    """Move active rows, in place, to their best unseen neighbours where these are better; return which moved."""
+    moved = [np.empty(0, dtype=np.intp)]
+    waiting = active
+    while len(waiting):
+        # The best move of each row: the last one in ascending order of gain.
+        order = np.argsort(gains, kind="stable")
+        best = np.full(len(z), -1)
+        best[row[order]] = order
+        waiting = waiting[best[waiting] >= 0]
+        waiting = waiting[gains[best[waiting]] > values[waiting]]
+        moves = best[waiting]
+        targets = z[waiting]
+        targets[np.arange(len(waiting)), column[moves]] = code[moves]
+        fresh = seen.fresh(targets)
+        z[waiting[fresh]], values[waiting[fresh]] = targets[fresh], gains[moves[fresh]]
+        moved.append(waiting[fresh])
+        gains[moves] = -np.inf
+        waiting = waiting[~fresh]
+    return np.sort(np.concatenate(moved))
 
 
 def _first_of_each(z: Codes, rows: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -353,7 +375,9 @@ def _normals(p: int, *, rng: np.random.Generator) -> Array:
         return np.empty((0, SAMPLES))
     from scipy.stats import qmc  # slow to import, and of no use to one point at a time
 
-    uniform = qmc.Sobol(p, scramble=True, rng=rng).random_base2(int(math.log2(SAMPLES)))
+    # A generator of its own: Sobol spawns from what it is given, which a generator's state does not record.
+    own = np.random.default_rng(int(rng.integers(2**63)))
+    uniform = qmc.Sobol(p, scramble=True, rng=own).random_base2(int(math.log2(SAMPLES)))
     return np.asarray(ndtri(np.clip(uniform, 1e-9, 1.0 - 1e-9)).T)
 
 

@@ -24,6 +24,7 @@ from bounce.parameters import (
     Scalar,
     on_grid,
     parameter_from_dict,
+    rounded,
 )
 
 
@@ -148,15 +149,19 @@ class Space:
         return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
 
     @cached_property
-    def _rounded(self) -> tuple[int, ...]:
-        """The columns of real codes whose native values are rounded."""
-        return tuple(j for j in self.reals if math.isfinite(self.parameters[j].size))
+    def _cells(self) -> tuple[NDArray[np.intp], tuple[NDArray[Any], ...]]:
+        """The columns of real codes that stand for whole numbers, and what rounds them."""
+        found = [(j, p.cells, p.log, p.low, p.high) for j, p in enumerate(self.parameters) if p.cells]  # type: ignore[attr-defined]
+        columns = np.array([row[0] for row in found], dtype=np.intp)
+        ends = np.array([row[1] for row in found]).reshape(len(found), 2).T
+        return columns, (*ends, *(np.array([row[i] for row in found]) for i in (2, 3, 4)))
 
     def keys(self, codes: Codes) -> list[bytes]:
         """Return one key per row: equal exactly where the points are equal."""
         positions = codes + 0.0  # a copy, in which −0 became 0
-        for j in self._rounded:
-            positions[:, j] = self.parameters[j].position(codes[:, j])
+        columns, cells = self._cells
+        if columns.size:
+            positions[:, columns] = rounded(codes[:, columns], *cells)
         return [row.tobytes() for row in positions]
 
     def to_dict(self) -> dict[str, Any]:

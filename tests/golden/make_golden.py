@@ -35,7 +35,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from gpytorch.constraints import Positive
 from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood
-from gpytorch.means import ZeroMean
+from gpytorch.means import ConstantMean, ZeroMean
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import GammaPrior
 
@@ -224,15 +224,31 @@ class Reference:
             outcome_transform=None,
         )
 
-    def log_posterior(self) -> tuple[float, list[float]]:
-        """Return log marginal likelihood plus log priors, and the gradient by θ."""
-        self.model.train()
-        likelihood = ExactMarginalLogLikelihood(self.likelihood, self.model)
-        output = self.model(*self.model.train_inputs)
-        value = likelihood(output, self.model.train_targets) * len(self.targets)  # GPyTorch divides by n
-        gradient = torch.autograd.grad(value, self.parameters)
-        self.model.eval()
-        return value.item(), torch.cat([part.reshape(-1) for part in gradient]).tolist()
+    def log_posterior(self) -> tuple[float, list[float], float]:
+        """Return log likelihood plus log priors at the best constant mean, the gradient by θ, and that mean."""
+        mean = ConstantMean()
+        model = SingleTaskGP(
+            *self.model.train_inputs,
+            self.targets.unsqueeze(-1),
+            likelihood=self.likelihood,
+            covar_module=self.kernel,
+            mean_module=mean,
+            outcome_transform=None,
+        ).train()
+        likelihood = ExactMarginalLogLikelihood(self.likelihood, model)
+
+        def value() -> Any:
+            return likelihood(model(*model.train_inputs), model.train_targets) * len(self.targets)  # GPyTorch: / n
+
+        for _ in range(3):  # quadratic in the constant: Newton's method
+            (slope,) = torch.autograd.grad(value(), mean.raw_constant, create_graph=True)
+            (curvature,) = torch.autograd.grad(slope, mean.raw_constant)
+            with torch.no_grad():
+                mean.raw_constant -= slope / curvature
+        best = value()
+        gradient = torch.autograd.grad(best, self.parameters)
+        flat = torch.cat([part.reshape(-1) for part in gradient]).tolist()
+        return best.item(), flat, mean.constant.item()
 
     def conditioned(self, codes: Any, values: Any) -> SingleTaskGP:
         """Return the model with values of the latent function, free of noise, added to the data."""
@@ -302,7 +318,7 @@ def golden(case: Case) -> dict[str, Any]:
     normals = torch.tensor(rng.standard_normal((N_FIXED, N_SAMPLES)))
 
     reference = Reference(case, data, torch.tensor(y))
-    value, gradient = reference.log_posterior()
+    value, gradient, constant = reference.log_posterior()
     document: dict[str, Any] = {
         "variables": case.variables,
         "hyper": {
@@ -319,6 +335,7 @@ def golden(case: Case) -> dict[str, Any]:
         "normals": normals.tolist(),
         "log_posterior": value,
         "log_posterior_gradient": gradient,
+        "constant_mean": constant,
     }
     with torch.no_grad():
         document["kernel"] = reference.kernel(columns(case, data), columns(case, test)).to_dense().tolist()

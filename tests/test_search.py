@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bounce import Binary, Categorical, Integer, Ordinal, Space
+from bounce.acquisition import Acquisition
+from bounce.kernels import Hyper, Kernel
+from bounce.parameters import Codes, Kind
+from bounce.search import Region, Seen, ball_size, neighbours, propose
+from bounce.surrogate import GP, standardized
+from spaces import binary, mixed, reals, rows, spaces
+
+
+def model(space: Space, n: int = 12, seed: int = 0) -> tuple[GP, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    z = space.sample(n, rng=rng)
+    h = Hyper(comb=2.0, cont=np.full(len(space.reals), 0.4), signal=1.0, noise=1e-3, rho=0.4)
+    return GP.at(Kernel(space, h), z), standardized(np.sin(z @ rng.normal(size=len(space)) * 3))
+
+
+def region_of(space: Space, centre: Codes, radius: int, side: float = 0.2) -> Region:
+    box = np.clip(np.stack([centre[space.reals] - side / 2, centre[space.reals] + side / 2]), 0, 1)
+    return Region(space, centre, min(radius, len(space.combinatorial)), box)
+
+
+def nothing(space: Space) -> Codes:
+    return np.empty((0, len(space)))
+
+
+def run(
+    space: Space, radius: int, n: int = 1, *, pending: int = 0, seed: int = 0, blocked: Codes | None = None
+) -> tuple[Region, Seen, Codes, list[float], Acquisition]:
+    gp, y = model(space, seed=seed)
+    region = region_of(space, gp.z[int(y.argmin())], radius)
+    known = set(space.keys(gp.z)) | set(space.keys(blocked) if blocked is not None else [])
+    seen = Seen(space.keys, known)
+    held = rows(space, pending, 99)
+    everything = (lambda: nothing(space)) if not np.isfinite(space.size) or space.size > 5000 else space.grid
+    chosen = propose(gp, y, held, region, n, seen, everything, rng=np.random.default_rng(seed))
+    z = np.array([p.z for p in chosen]).reshape(len(chosen), len(space))
+    return (
+        region,
+        Seen(space.keys, known),
+        z,
+        [p.value for p in chosen],
+        Acquisition.of(gp, y, held, np.zeros((pending, 64))),
+    )
+
+
+@given(spaces(most=6), st.integers(1, 6), st.integers(1, 3), st.integers(0, 2), st.integers(0, 5))
+@settings(max_examples=40, deadline=None)
+def test_proposals_are_new_in_the_space_and_in_the_region(
+    space: Space, radius: int, n: int, pending: int, seed: int
+) -> None:
+    region, seen, z, values, _ = run(space, radius, n, pending=pending, seed=seed)
+    assert space.holds(z)
+    assert seen.fresh(z).all()
+    assert len(set(space.keys(z))) == len(z)
+    assert np.isfinite(values).all()
+    if space.size > 3000:  # smaller spaces may have to look further
+        assert len(z) == n
+        assert (region.distance(z) <= region.radius).all()
+        low, high = region.box
+        assert (z[:, space.reals] >= low - 1e-12).all()
+        assert (z[:, space.reals] <= high + 1e-12).all()
+    else:
+        assert len(z) == min(n, int(space.size) - len(seen.known)) if isinstance(seen.known, set) else True
+
+
+def test_a_small_region_is_searched_completely() -> None:
+    space = Space(
+        [*(Binary(f"b{i}") for i in range(8)), Categorical("c", ["a", "b", "c"]), Ordinal("o", [1, 2, 3])]
+    )
+    region, seen, z, values, acquisition = run(space, 2)
+    everything = space.grid()
+    allowed = everything[(region.distance(everything) <= 2) & seen.fresh(everything)]
+    assert values[0] == pytest.approx(acquisition(allowed).max(), abs=1e-9)
+    assert region.distance(z)[0] <= 2
+
+
+def test_local_search_finds_the_best_of_a_large_region() -> None:
+    space = binary(14)
+    hits = 0
+    for seed in range(6):
+        region, seen, _, values, acquisition = run(space, 14, seed=seed)
+        everything = space.grid()
+        best = acquisition(everything[seen.fresh(everything)]).max()
+        assert values[0] <= best + 1e-9
+        hits += values[0] > best - 1e-6
+        assert region.radius == 14
+    assert hits >= 5
+
+
+def test_the_gradient_search_beats_many_samples_of_the_box() -> None:
+    space = reals(6)
+    for seed in range(4):
+        region, _, z, values, acquisition = run(space, 0, seed=seed)
+        low, high = region.box
+        samples = low + np.random.default_rng(1).random((20_000, 6)) * (high - low)
+        assert values[0] >= acquisition(samples).max() - 1e-9
+        assert acquisition(z)[0] == pytest.approx(values[0])
+
+
+def test_the_mixed_search_beats_many_samples_of_the_region() -> None:
+    space = mixed(2)
+    region, _, _, values, acquisition = run(space, 6, seed=1)
+    rng = np.random.default_rng(1)
+    samples = space.sample(60_000, rng=rng)
+    low, high = region.box
+    samples[:, space.reals] = low + rng.random((60_000, len(space.reals))) * (high - low)
+    assert values[0] >= acquisition(samples).max() - 1e-9
+
+
+def test_an_exhausted_region_grows_to_the_smallest_radius_that_holds_a_new_point() -> None:
+    space = binary(12)
+    gp, y = model(space)
+    centre = gp.z[int(y.argmin())]
+    everything = space.grid()
+    distance = (everything != centre).sum(axis=1)
+    blocked = everything[distance <= 3]
+    region, _, z, _, _ = run(space, 1, n=3, blocked=blocked)
+    assert (region.distance(z) == 4).all()
+
+
+def test_an_exhausted_space_gives_what_is_left_and_then_nothing() -> None:
+    space = Space([Binary("a"), Ordinal("o", [1, 2, 3]), Categorical("c", list("wxyz"))])
+    grid = space.grid()
+    _, _, z, _, _ = run(space, 3, n=30, blocked=grid[:-2])
+    assert set(space.keys(z)) <= set(space.keys(grid[-2:]))
+    _, _, none, _, _ = run(space, 3, n=30, blocked=grid)
+    assert len(none) == 0
+
+
+def test_the_last_values_of_a_wide_integer_are_found() -> None:
+    space = Space([Integer("n", 1, 200)])
+    grid = space.grid()
+    _, _, z, _, _ = run(space, 0, n=5, blocked=grid[:-1])
+    assert len(z) <= 1
+    assert set(space.keys(z)) <= {space.keys(grid[-1:])[0]}
+
+
+@given(spaces(most=5, discrete=True), st.integers(0, 5), st.integers(0, 9))
+@settings(deadline=None)
+def test_the_size_of_a_ball_is_counted_exactly(space: Space, radius: int, seed: int) -> None:
+    if space.size > 4000:
+        return
+    centre = rows(space, 1, seed)[0]
+    region = region_of(space, centre, radius)
+    assert ball_size(region) == (region.distance(space.grid()) <= region.radius).sum()
+
+
+@given(spaces(most=6), st.integers(0, 9))
+@settings(deadline=None)
+def test_neighbours_change_one_bin_as_its_kind_allows(space: Space, seed: int) -> None:
+    z = rows(space, 3, seed)
+    row, column, code = neighbours(space, z)
+    expected = 0
+    for point, j in itertools.product(z, space.combinatorial):
+        c, kind = space.cardinalities[j], space.kinds[j]
+        at_end = point[j] in (0, c - 1)
+        expected += {Kind.BINARY: 1, Kind.CATEGORICAL: c - 1, Kind.ORDINAL: 1 if at_end else 2}[kind]
+    assert len(row) == expected
+    assert len(set(zip(row.tolist(), column.tolist(), code.tolist(), strict=True))) == expected
+    moved = z[row]
+    moved[np.arange(len(row)), column] = code
+    assert space.holds(moved)
+    assert ((moved != z[row]).sum(axis=1) == 1).all()
+    ordinal = np.array([space.kinds[j] is Kind.ORDINAL for j in column], dtype=bool)
+    assert (np.abs(code - z[row, column])[ordinal] == 1).all()
+
+
+def test_a_batch_spreads_out() -> None:
+    """Points chosen together are worth more than the best single points one by one."""
+    space = reals(2)
+    gp, y = model(space, seed=3)
+    region = Region(space, gp.z[int(y.argmin())], 0, np.array([[0.0, 0.0], [1.0, 1.0]]))
+    chosen = propose(
+        gp,
+        y,
+        nothing(space),
+        region,
+        4,
+        Seen(space.keys, set()),
+        lambda: nothing(space),
+        rng=np.random.default_rng(0),
+    )
+    z = np.array([p.z for p in chosen])
+    gaps = np.linalg.norm(z[:, None] - z[None], axis=2)[np.triu_indices(4, 1)]
+    assert gaps.min() > 0.02
+    assert [p.value for p in chosen] == sorted((p.value for p in chosen), reverse=True)
