@@ -6,8 +6,9 @@ from scipy.linalg import LinAlgError
 
 from bounce import Binary, Categorical, Space
 from bounce.kernels import Hyper, Kernel, Metric
+from bounce.linalg import cholesky, product
 from bounce.parameters import Kind
-from bounce.surrogate import GP, NOISE_FLOOR, LogPosterior, cholesky, cold, fit, standardized
+from bounce.surrogate import GP, NOISE_FLOOR, LogPosterior, cold, fit, standardized
 from spaces import binary, mixed, reals, rows
 
 
@@ -197,3 +198,12 @@ def test_duplicated_points_and_one_point_can_be_fitted() -> None:
     assert np.isfinite(found.noise)
     assert found.noise > 0.3
     assert np.isfinite(fit(space, z[:1], np.zeros(1), [cold(space)]).signal)
+
+
+def test_a_product_is_that_of_numpy_in_any_order_of_memory() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(5, 3)), rng.normal(size=(3, 4))
+    for left in (a, np.asfortranarray(a), np.repeat(a, 2, axis=0)[::2]):
+        for right in (b, np.asfortranarray(b), np.repeat(b, 2, axis=1)[:, ::2]):
+            np.testing.assert_allclose(product(left, right), a @ b, rtol=1e-14)
+    assert product(a[:, :0], b[:0]).tolist() == np.zeros((5, 4)).tolist()

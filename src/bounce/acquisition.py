@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcx, log_ndtr, logsumexp, ndtr
 
-from bounce.kernels import Array, matern52, matern52_slope, squared_distance
+from bounce.kernels import matern52, matern52_slope, squared_distance
+from bounce.linalg import Array, product, solve_lower
 from bounce.parameters import Codes
-from bounce.surrogate import GP, solve_lower
+from bounce.surrogate import GP
 
 SAMPLES = 64
 LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -75,7 +76,7 @@ class Acquisition:
     def _moments(self, v: Array) -> tuple[Array, Array]:
         """Return means (m, S) and standard deviations (m,) of whitened candidates."""
         n = len(self.beta)
-        mean = (self.beta @ v[:n])[:, None] + v[n:].T @ self.epsilon
+        mean = np.einsum("n,nm->m", self.beta, v[:n])[:, None] + product(v[n:].T, self.epsilon)
         prior = self.gp.kernel.prior
         variance = np.maximum(prior - np.einsum("nm,nm->m", v, v), VARIANCE_FLOOR * prior)
         return mean, np.sqrt(variance)
@@ -102,7 +103,7 @@ class Acquisition:
         """Return values (m,) and their gradients (m, n_cont) with respect to the reals."""
         gp, kernel = self.gp, self.gp.kernel
         space, hyper = kernel.space, kernel.hyper
-        x, points = kernel.scaled(z), kernel.scaled(gp.z)
+        x, points = kernel.scaled(z), gp.scaled
         r2 = squared_distance(x, points)
         k_r = matern52(r2)
         if len(space.combinatorial):
@@ -122,10 +123,10 @@ class Acquisition:
         by_mean = -np.exp(log_ndtr(u) - total[:, None]) / sigma[:, None]
         by_sigma = np.exp(-0.5 * u**2 - LOG_SQRT_2PI - total[:, None]).sum(axis=1) / sigma
         # dσ/dv = −v/σ, dmean_s/dv = β_s; then dv/dk = L⁻¹.
-        weights = np.concatenate([np.outer(self.beta, by_mean.sum(axis=1)), self.epsilon @ by_mean.T]) - v * (
-            by_sigma / sigma
-        )
+        weights = np.concatenate(
+            [np.outer(self.beta, by_mean.sum(axis=1)), product(self.epsilon, by_mean.T)]
+        ) - v * (by_sigma / sigma)
         by_cross = solve_lower(gp.factor, weights, transposed=True).T
         # r² = Σ (x_j − p_j)², x in units of the lengthscales.
         w = 2.0 * hyper.signal * by_cross * by_r * matern52_slope(r2)
-        return values, (w.sum(axis=1)[:, None] * x - w @ points) / hyper.cont
+        return values, (w.sum(axis=1)[:, None] * x - product(w, points)) / hyper.cont

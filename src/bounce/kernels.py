@@ -18,10 +18,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from bounce.linalg import Array, product
 from bounce.parameters import Codes, Kind
 from bounce.space import Space
 
-Array = NDArray[np.float64]
 SQRT5 = math.sqrt(5.0)
 
 
@@ -46,7 +46,7 @@ def matern52_slope(r2: Array) -> Array:
 
 def squared_distance(a: Array, b: Array) -> Array:
     """Return the squared Euclidean distances between rows, by one matrix product."""
-    d2 = a @ b.T
+    d2 = product(a, b.T)
     d2 *= -2.0
     d2 += np.einsum("ij,ij->i", a, a)[:, None]
     d2 += np.einsum("ij,ij->i", b, b)
@@ -165,10 +165,20 @@ class Metric:
             d2 += 2.0 * count
         return d2
 
-    def to_codes(self, columns: NDArray[np.intp], codes: Array, points: Codes) -> Array:
-        """Return the squared distance, in one column each, from a code to every point: (moves, n)."""
-        others = points.T[columns]
+    def moved(self, d2: Array, columns: NDArray[np.intp], old: Array, new: Array, points: Codes) -> Array:
+        """Return squared distances d2 (moves, n) to points after one code of each row changes, O(n) per row."""
         steps = self.steps[columns]
-        offset = others - codes[:, None]
-        # A category differs or not; a place on a line differs by a number of steps.
-        return np.where(steps[:, None] > 0, (offset * steps[:, None]) ** 2, 2.0 * (offset != 0))
+        others = points.T[columns]
+        line = steps > 0
+        if line.any():
+            # (c − x)² − (z − x)² = (c − z)(c + z − 2x), in steps
+            size = (new - old) * steps**2
+            change = (size * (new + old))[:, None] - (2.0 * size)[:, None] * others
+        else:
+            change = np.zeros(d2.shape)
+        if not line.all():
+            jump = ~line
+            same = others[jump]
+            change[jump] = 2.0 * (same == old[jump, None]) - 2.0 * (same == new[jump, None])
+        change += d2
+        return np.maximum(change, 0.0, out=change)

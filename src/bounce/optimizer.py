@@ -21,7 +21,8 @@ import numpy as np
 from bounce.design import LISTED, initial_points
 from bounce.embedding import Embedding
 from bounce.errors import InvalidInput, InvalidOption, InvalidState, InvalidTell, NothingToAsk
-from bounce.kernels import Array, Hyper, Kernel
+from bounce.kernels import Hyper, Kernel
+from bounce.linalg import Array
 from bounce.options import Options, whole
 from bounce.parameters import Codes
 from bounce.schedule import Schedule

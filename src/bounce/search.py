@@ -24,10 +24,10 @@ from scipy.optimize import minimize
 from scipy.special import ndtri
 
 from bounce.acquisition import SAMPLES, Acquisition
-from bounce.kernels import Array
+from bounce.linalg import Array, product, solve_lower
 from bounce.parameters import Codes, Kind, on_grid
 from bounce.space import Space
-from bounce.surrogate import GP, solve_lower
+from bounce.surrogate import GP
 
 FEWEST, MOST, PER_BIN = 2000, 5000, 200  # candidates: min(5000, max(2000, 200·d))
 COMB_STARTS = 20
@@ -189,10 +189,8 @@ def _local_search(
             row, column, code = row[part], column[part], code[part]
         gains = np.empty(len(row))
         for block in _blocks(len(row), len(gp.z)):
-            moved = d2[row[block]]
-            moved -= kernel.metric.to_codes(column[block], z[row[block], column[block]], gp.z)
-            moved += kernel.metric.to_codes(column[block], code[block], gp.z)
-            np.maximum(moved, 0.0, out=moved)
+            old = z[row[block], column[block]]
+            moved = kernel.metric.moved(d2[row[block]], column[block], old, code[block], gp.z)
             cross = kernel.mix(kernel.comb(moved), None if cont is None else cont[row[block]])
             gains[block] = acquisition.of_whitened(gp.whitened(cross))
         still = _step(z, values, active, row, column, code, gains, seen)
@@ -292,7 +290,7 @@ class _Pool:
         """Return the acquisition of every candidate."""
         gp, known = acquisition.gp, len(self.v)
         if known < len(gp.z):
-            cross = gp.kernel(self.z, gp.z[known:]).T - gp.factor[known:, :known] @ self.v
+            cross = gp.kernel(self.z, gp.z[known:]).T - product(gp.factor[known:, :known], self.v)
             new = solve_lower(np.asfortranarray(gp.factor[known:, known:]), cross)
             self.v = np.concatenate([self.v, new])
         return acquisition.of_whitened(self.v)

@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, blas, lapack
 from scipy.optimize import minimize
 
-from bounce.kernels import Array, Hyper, Kernel, Metric, matern52, matern52_slope, squared_distance
+from bounce.kernels import Hyper, Kernel, Metric, matern52, matern52_slope, squared_distance
+from bounce.linalg import Array, cholesky, inverse, product, solve, solve_lower
 from bounce.parameters import Codes
 from bounce.space import Space
 
@@ -42,28 +43,13 @@ def standardized(values: Array) -> Array:
     return centred / deviation if deviation > 1e-14 else np.zeros_like(values)
 
 
-def cholesky(matrix: Array) -> Array:
-    """Return the lower factor, with as little jitter on the diagonal as it takes."""
-    jitter = 0.0
-    scale = float(np.mean(np.diag(matrix)))
-    while True:
-        shifted = matrix + jitter * np.eye(len(matrix)) if jitter else matrix
-        factor, info = lapack.dpotrf(shifted, lower=1, clean=1)
-        if info == 0 and np.isfinite(factor).all():
-            return np.asarray(factor)
-        jitter = 10.0 * jitter if jitter else 1e-10 * scale
-        if not jitter < scale:
-            raise LinAlgError("the covariance matrix is not positive definite")
-
-
-def solve_lower(factor: Array, right: Array, *, transposed: bool = False) -> Array:
-    """Return L⁻¹·right, or L⁻ᵀ·right, for a matrix of right-hand sides."""
-    return np.asarray(blas.dtrsm(1.0, factor, right, lower=1, trans_a=int(transposed)))
-
-
 def _log_gamma(x: Array | float, prior: tuple[float, float]) -> Array:
     shape, rate = prior
     return np.asarray((shape - 1.0) * np.log(x) - rate * x + shape * math.log(rate) - math.lgamma(shape))
+
+
+def _dot(a: Array, b: Array) -> float:
+    return float(np.einsum("ij,ij->", a, b))
 
 
 def cold(space: Space) -> Hyper:
@@ -136,38 +122,37 @@ class LogPosterior:
             np.fill_diagonal(r2, 0.0)
             k_r, slope_r = matern52(r2), matern52_slope(r2)
         if self.mixed:
-            product, total = k_c * k_r, k_c + k_r
-            k = h.rho * product + (1.0 - h.rho) * total
+            both, total = k_c * k_r, k_c + k_r
+            k = h.rho * both + (1.0 - h.rho) * total
             by_c, by_r = h.rho * k_r + (1.0 - h.rho), h.rho * k_c + (1.0 - h.rho)
         else:
             k, by_c, by_r = (k_c if self.has_comb else k_r), one, one
         covariance = h.signal * k
         covariance[np.diag_indices(self.n)] += h.noise
         factor = cholesky(covariance)
-        solved = lapack.dpotrs(factor, np.stack([self.y, np.ones(self.n)], axis=1), lower=1)[0]
+        solved = solve(factor, np.stack([self.y, np.ones(self.n)], axis=1))
         mean = solved[:, 0].sum() / solved[:, 1].sum()  # the best constant; by the envelope theorem, no more
         alpha = solved[:, 0] - mean * solved[:, 1]
-        inverse = lapack.dpotri(factor, lower=1)[0]
-        g = np.tril(inverse, -1)
-        g += np.tril(inverse).T
-        g = 0.5 * (np.outer(alpha, alpha) - g)  # dL/dK
+        g = 0.5 * (np.outer(alpha, alpha) - inverse(factor))  # dL/dK
         value = -0.5 * float((self.y - mean) @ alpha) - float(np.log(np.diag(factor)).sum())
         value -= 0.5 * self.n * math.log(2.0 * math.pi)
 
         gradient = np.empty_like(theta)
         at = int(self.has_comb)
         if self.has_comb:
-            gradient[0] = h.signal * np.vdot(g * by_c, dk_c)
+            gradient[0] = h.signal * _dot(g * by_c, dk_c)
         if self.n_cont:
             w = h.signal * g * by_r * slope_r
             # Σ_ab w_ab (x_aj − x_bj)² for all j at once; r² depends on log ℓ_j as ℓ_j^{−2}.
-            squares = 2.0 * (w.sum(axis=1) @ x**2 - np.einsum("aj,aj->j", x, w @ x))
+            squares = 2.0 * (
+                np.einsum("a,aj,aj->j", w.sum(axis=1), x, x) - np.einsum("aj,aj->j", x, product(w, x))
+            )
             gradient[at : at + self.n_cont] = -2.0 * squares
         at += self.n_cont
-        gradient[at] = h.signal * np.vdot(g, k)
+        gradient[at] = h.signal * _dot(g, k)
         gradient[at + 1] = h.noise * np.trace(g)
         if self.mixed:
-            gradient[-1] = h.signal * np.vdot(g, product - total)
+            gradient[-1] = h.signal * _dot(g, both - total)
 
         priors = [LENGTHSCALE_PRIOR] * at + [SIGNAL_PRIOR, NOISE_PRIOR]
         natural = np.exp(theta[: at + 2])
@@ -216,13 +201,18 @@ class GP:
         covariance[np.diag_indices(len(z))] += kernel.hyper.noise
         return cls(kernel, z, cholesky(covariance))
 
+    @cached_property
+    def scaled(self) -> Array:
+        """The reals of its points, in lengthscales."""
+        return self.kernel.scaled(self.z)
+
     def extended(self, z: Codes, *, noise: float) -> GP:
         """Condition on more points: new rows of the factor, the old ones as they are."""
         if not len(z):
             return self
         n, m = len(self.z), len(z)
         cross = self.whitened(self.kernel(z, self.z))
-        covariance = self.kernel(z, z) - cross.T @ cross
+        covariance = self.kernel(z, z) - product(cross.T, cross)
         covariance[np.diag_indices(m)] += noise
         factor = np.zeros((n + m, n + m), order="F")
         factor[:n, :n] = self.factor

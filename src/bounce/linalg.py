@@ -1,0 +1,61 @@
+"""Dense linear algebra on one BLAS.
+
+The wheels of numpy and scipy each bring an OpenBLAS with threads of its own, and two pools that wait busily fight
+over the cores: an ask in 500 dimensions took five times as long with both. Whatever is called in a loop and large
+goes through scipy's, which has the triangular solves; numpy's `@` is left to the small and the rare.
+
+Shapes: a (m, k), b (k, n); L (n, n) lower triangular, Fortran order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, blas, lapack
+
+Array = NDArray[np.float64]
+
+
+def _operand(a: Array) -> tuple[Array, int]:
+    """Return aᵀ in Fortran order without a copy where possible, and whether it is still to be transposed."""
+    return (a, 1) if a.flags.f_contiguous and not a.flags.c_contiguous else (a.T, 0)
+
+
+def product(a: Array, b: Array) -> Array:
+    """Return a·b."""
+    if not a.size or not b.size:
+        return np.zeros((a.shape[0], b.shape[1]))
+    (left, flip_left), (right, flip_right) = _operand(b), _operand(a)
+    return np.asarray(blas.dgemm(1.0, left, right, trans_a=flip_left, trans_b=flip_right)).T
+
+
+def cholesky(matrix: Array) -> Array:
+    """Return the lower factor, with as little jitter on the diagonal as it takes."""
+    jitter = 0.0
+    scale = float(np.mean(np.diag(matrix)))
+    while True:
+        shifted = matrix + jitter * np.eye(len(matrix)) if jitter else matrix
+        factor, info = lapack.dpotrf(shifted, lower=1, clean=1)
+        if info == 0 and np.isfinite(factor).all():
+            return np.asarray(factor)
+        jitter = 10.0 * jitter if jitter else 1e-10 * scale
+        if not jitter < scale:
+            raise LinAlgError("the covariance matrix is not positive definite")
+
+
+def solve_lower(factor: Array, right: Array, *, transposed: bool = False) -> Array:
+    """Return L⁻¹·right, or L⁻ᵀ·right, for a matrix of right-hand sides."""
+    return np.asarray(blas.dtrsm(1.0, factor, right, lower=1, trans_a=int(transposed)))
+
+
+def solve(factor: Array, right: Array) -> Array:
+    """Return K⁻¹·right for K = L·Lᵀ."""
+    return np.asarray(lapack.dpotrs(factor, right, lower=1)[0])
+
+
+def inverse(factor: Array) -> Array:
+    """Return K⁻¹ for K = L·Lᵀ."""
+    lower = lapack.dpotri(factor, lower=1)[0]
+    full = np.tril(lower, -1)
+    full += np.tril(lower).T
+    return np.asarray(full)
