@@ -48,6 +48,11 @@ def log_ei(mean: Array, sigma: Array, best: float) -> Array:
     return log_h((best - mean) / sigma) + np.log(sigma)
 
 
+def deviation(variance: Array, prior: float) -> Array:
+    """Return standard deviations, away from zero where rounding made a variance too small."""
+    return np.sqrt(np.maximum(variance, VARIANCE_FLOOR * prior))
+
+
 @dataclass(frozen=True, eq=False)
 class Acquisition:
     """Log (q-)expected improvement of a further point."""
@@ -75,15 +80,12 @@ class Acquisition:
 
     def _moments(self, v: Array) -> tuple[Array, Array]:
         """Return means (m, S) and standard deviations (m,) of whitened candidates."""
-        n = len(self.beta)
+        n, prior = len(self.beta), self.gp.kernel.prior
         mean = np.einsum("n,nm->m", self.beta, v[:n])[:, None] + product(v[n:].T, self.epsilon)
-        prior = self.gp.kernel.prior
-        variance = np.maximum(prior - np.einsum("nm,nm->m", v, v), VARIANCE_FLOOR * prior)
-        return mean, np.sqrt(variance)
+        return mean, deviation(prior - np.einsum("nm,nm->m", v, v), prior)
 
-    def of_whitened(self, v: Array) -> Array:
-        """Return values (m,) of candidates given by whitened cross-covariances."""
-        mean, sigma = self._moments(v)
+    def of_moments(self, mean: Array, sigma: Array) -> Array:
+        """Return values (m,) of candidates with means (m, S) and standard deviations (m,)."""
         u = (self.thresholds - mean) / sigma[:, None]
         if u.shape[1] == 1:
             return np.asarray(log_h(u[:, 0]) + np.log(sigma))
@@ -94,6 +96,10 @@ class Acquisition:
         if lost.size:
             values[lost] = logsumexp(log_h(u[lost]), axis=1) - math.log(u.shape[1]) + np.log(sigma[lost])
         return values
+
+    def of_whitened(self, v: Array) -> Array:
+        """Return values (m,) of candidates given by whitened cross-covariances."""
+        return self.of_moments(*self._moments(v))
 
     def __call__(self, z: Codes) -> Array:
         """Return values (m,) at latent points."""

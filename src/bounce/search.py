@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import ndtri
 
-from bounce.acquisition import SAMPLES, Acquisition
+from bounce.acquisition import SAMPLES, Acquisition, deviation
 from bounce.linalg import Array, product, solve_lower
 from bounce.parameters import Codes, Kind, on_grid
 from bounce.space import Space
@@ -34,7 +34,10 @@ COMB_STARTS = 20
 RAW_SAMPLES, CONT_STARTS = 512, 10
 ROUNDS = 5  # interleaved steps of a mixed search
 CONT_ITERATIONS = 50
+# A further point of a batch starts from what the points before it found, so fewer and shorter searches do.
+NEXT_COMB_STARTS, NEXT_CONT_STARTS, NEXT_CONT_ITERATIONS = 4, 2, 20
 BLOCK = 2**21  # entries of a matrix computed at once
+AT_ONCE = 256  # candidates whose acquisition is brought up to date together
 MOVES = 2**14  # neighbours looked at per start and step; beyond it, a random part of them
 TRIES = 8  # pools drawn before a region counts as empty
 CHUNK = 64  # points whose keys are made at once
@@ -250,7 +253,9 @@ def _blocks(n: int, width: int) -> Iterator[slice]:
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
-def _climb_reals(acquisition: Acquisition, region: Region, z: Codes, values: Array) -> tuple[Codes, Array]:
+def _climb_reals(
+    acquisition: Acquisition, region: Region, z: Codes, values: Array, iterations: int
+) -> tuple[Codes, Array]:
     """Move the reals of all rows uphill together by L-BFGS inside the box; bins stay as they are."""
     reals = region.space.reals
     shape = (len(z), len(reals))
@@ -268,7 +273,7 @@ def _climb_reals(acquisition: Acquisition, region: Region, z: Codes, values: Arr
         jac=True,
         method="L-BFGS-B",
         bounds=np.tile(region.box, len(z)).T,
-        options={"maxiter": CONT_ITERATIONS},
+        options={"maxiter": iterations},
     )
     moved = z.copy()
     moved[:, reals] = on_grid(np.clip(np.asarray(run.x).reshape(shape), low, high))
@@ -277,23 +282,67 @@ def _climb_reals(acquisition: Acquisition, region: Region, z: Codes, values: Arr
     return np.where(better[:, None], moved, z), np.where(better, new, values)
 
 
-@dataclass(eq=False)
 class _Pool:
-    """Candidates with their whitened cross-covariances, which grow by a row per fixed point."""
+    """Candidates of one ask, with what is known of their acquisition.
 
-    z: Codes
-    complete: bool
-    """Whether these are all unseen points of the region, so that no search is needed."""
-    v: Array
+    A further fixed point adds one row to the whitened cross-covariances v, from which means and variances follow.
+    Since it can only lower what a candidate is worth, values from before are upper bounds: only candidates whose
+    bound reaches the best are looked at again.
+    """
 
-    def values(self, acquisition: Acquisition) -> Array:
-        """Return the acquisition of every candidate."""
-        gp, known = acquisition.gp, len(self.v)
-        if known < len(gp.z):
-            cross = gp.kernel(self.z, gp.z[known:]).T - product(gp.factor[known:, :known], self.v)
-            new = solve_lower(np.asfortranarray(gp.factor[known:, known:]), cross)
-            self.v = np.concatenate([self.v, new])
-        return acquisition.of_whitened(self.v)
+    def __init__(self, gp: GP, z: Codes, *, complete: bool, most_fixed: int) -> None:
+        self.complete = complete
+        """Whether these are all unseen points of the region, so that no search is needed."""
+        self._reserve = most_fixed
+        self._fill(gp, z)
+
+    def _fill(self, gp: GP, z: Codes) -> None:
+        self.z, self._known = z, len(gp.z)
+        self._v = np.empty((len(gp.z) + self._reserve, len(z)))
+        self._v[: self._known] = gp.whitened(gp.kernel(z, gp.z))
+        v = self._v[: self._known]
+        self._variance = gp.kernel.prior - np.einsum("nm,nm->m", v, v)
+        self._mean: Array | None = None
+        self.values = np.full(len(z), np.inf)
+
+    def add(self, gp: GP, z: Codes) -> None:
+        """Take in more candidates, found on the way, instead of the least valuable ones."""
+        self.z = self.z.copy()
+        keep = np.argsort(-self.values, kind="stable")[: len(self.values) - len(z)]
+        fresh = np.argsort(-self.values, kind="stable")[len(keep) :]
+        self.z[fresh] = z[: len(fresh)]
+        self._v[: self._known, fresh] = gp.whitened(gp.kernel(self.z[fresh], gp.z))
+        columns = self._v[: self._known, fresh]
+        self._variance[fresh] = gp.kernel.prior - np.einsum("nm,nm->m", columns, columns)
+        self._mean = None
+        self.values[fresh] = np.inf
+
+    def _extend(self, gp: GP) -> None:
+        """Add the rows of points that were fixed since."""
+        known, n = self._known, len(gp.z)
+        if known < n:
+            cross = gp.kernel(self.z, gp.z[known:]).T - product(gp.factor[known:, :known], self._v[:known])
+            self._v[known:n] = solve_lower(np.asfortranarray(gp.factor[known:, known:]), cross)
+            self._variance -= np.einsum("nm,nm->m", self._v[known:n], self._v[known:n])
+            self._known = n
+
+    def best(self, acquisition: Acquisition, n: int) -> NDArray[np.intp]:
+        """Return candidates in descending order of value, right for the first n at least."""
+        gp, n_data = acquisition.gp, len(acquisition.beta)
+        self._extend(gp)
+        if self._mean is None:
+            self._mean = np.einsum("n,nm->m", acquisition.beta, self._v[:n_data])
+        order = np.argsort(-self.values, kind="stable")
+        best = np.full(min(n, len(order)), -np.inf)
+        for block in (order[i : i + AT_ONCE] for i in range(0, len(order), AT_ONCE)):
+            if self.values[block[0]] < best[0]:
+                break
+            fixed = self._v[n_data : self._known, block]
+            mean = self._mean[block, None] + product(fixed.T, acquisition.epsilon)
+            values = acquisition.of_moments(mean, deviation(self._variance[block], gp.kernel.prior))
+            self.values[block] = values
+            best = np.sort(np.concatenate([best, values]))[-len(best) :]
+        return np.argsort(-self.values, kind="stable")
 
 
 def _candidates(region: Region, seen: Seen, *, rng: np.random.Generator) -> tuple[Codes, bool]:
@@ -334,7 +383,13 @@ def _wider(region: Region) -> Region | None:
 
 
 def _pool(
-    gp: GP, region: Region, seen: Seen, everything: Callable[[], Codes], *, rng: np.random.Generator
+    gp: GP,
+    region: Region,
+    seen: Seen,
+    everything: Callable[[], Codes],
+    most_fixed: int,
+    *,
+    rng: np.random.Generator,
 ) -> tuple[Region, _Pool | None]:
     """Return candidates of the region, or of the smallest wider one with an unseen point (notes, decision 9)."""
     wider: Region | None = region
@@ -342,29 +397,42 @@ def _pool(
         region = wider
         z, complete = _candidates(region, seen, rng=rng)
         if len(z):
-            return region, _Pool(z, complete, gp.whitened(gp.kernel(z, gp.z)))
+            return region, _Pool(gp, z, complete=complete, most_fixed=most_fixed)
         wider = _wider(region)
     z = everything()
     z = z[seen.fresh(z)]
-    return region, _Pool(z, True, gp.whitened(gp.kernel(z, gp.z))) if len(z) else None
+    return region, _Pool(gp, z, complete=True, most_fixed=most_fixed) if len(z) else None
 
 
 def _search(
-    acquisition: Acquisition, region: Region, z: Codes, values: Array, seen: Seen, *, rng: np.random.Generator
+    acquisition: Acquisition,
+    region: Region,
+    z: Codes,
+    values: Array,
+    seen: Seen,
+    iterations: int,
+    *,
+    rng: np.random.Generator,
 ) -> tuple[Codes, Array]:
     """Improve the starts: bins by local search, reals by gradients, both in turn where there are both."""
     comb, reals = len(region.space.combinatorial), len(region.space.reals)
     for _ in range(ROUNDS if comb and reals else 1):
         before = float(values.max())
         if reals:
-            moved, gained = _climb_reals(acquisition, region, z, values)
+            moved, gained = _climb_reals(acquisition, region, z, values, iterations)
             free = seen.fresh(moved)
             z, values = np.where(free[:, None], moved, z), np.where(free, gained, values)
         if comb:
             z, values = _local_search(acquisition, region, z, values, seen, rng=rng)
+            z, values = _distinct(z, values)
         if float(values.max()) <= before + 1e-6:
             break
     return z, values
+
+
+def _distinct(z: Codes, values: Array) -> tuple[Codes, Array]:
+    rows = _first_of_each(z, np.arange(len(z)))
+    return z[rows], values[rows]
 
 
 def _normals(p: int, *, rng: np.random.Generator) -> Array:
@@ -396,26 +464,31 @@ def propose(
     """
     chosen: list[Proposal] = []
     fixed = pending
-    normals = _normals(len(pending) + n - 1, rng=rng)
+    most_fixed = len(pending) + n - 1
+    normals = _normals(most_fixed, rng=rng)
     pool: _Pool | None = None
-    starts = COMB_STARTS if len(region.space.combinatorial) else CONT_STARTS
+    combinatorial = bool(len(region.space.combinatorial))
+    starts, iterations = COMB_STARTS if combinatorial else CONT_STARTS, CONT_ITERATIONS
     while len(chosen) < n:
         acquisition = Acquisition.of(gp, y, fixed, normals)
         if pool is None:
-            region, pool = _pool(gp, region, seen, everything, rng=rng)
+            region, pool = _pool(gp, region, seen, everything, most_fixed, rng=rng)
             if pool is None:
                 break
-        values = pool.values(acquisition)
-        order = np.argsort(-values, kind="stable")
+        order = pool.best(acquisition, starts)
         order = order[seen.first_fresh(pool.z[order], 1 if pool.complete else starts)]
         if not len(order):
             pool = None  # every candidate is taken: draw again
             continue
-        z, values = pool.z[order], values[order]
+        z, values = pool.z[order], pool.values[order]
         if not pool.complete:
-            z, values = _search(acquisition, region, z, values, seen, rng=rng)
+            z, values = _search(acquisition, region, z, values, seen, iterations, rng=rng)
+            if len(chosen) + 1 < n:
+                pool.add(acquisition.gp, z)
         best = int(values.argmax())
         chosen.append(Proposal(z[best], float(values[best])))
         fixed = np.concatenate([fixed, z[best : best + 1]])
         seen.take(z[best : best + 1])
+        starts = NEXT_COMB_STARTS if combinatorial else NEXT_CONT_STARTS
+        iterations = NEXT_CONT_ITERATIONS
     return chosen
