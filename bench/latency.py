@@ -11,14 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import scipy.linalg
 from rich.console import Console
 from rich.table import Table
 
-import bounce
 from bounce import Binary, Bounce, Categorical, Ordinal, Real, Space
+from bounce.parameters import Parameter
 
 REPEATS = 9
 
@@ -40,7 +41,7 @@ def dense_scoring() -> Callable[[], object]:
     def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         d2 = (a**2).sum(1)[:, None] + (b**2).sum(1)[None] - 2.0 * a @ b.T
         s = np.sqrt(5.0 * np.maximum(d2, 0.0)) / 3.0
-        return (1.0 + s + s**2 / 3.0) * np.exp(-s)
+        return np.asarray((1.0 + s + s**2 / 3.0) * np.exp(-s))
 
     factor = scipy.linalg.cholesky(kernel(x, x) + 1e-2 * np.eye(200), lower=True)
     alpha = scipy.linalg.cho_solve((factor, True), rng.normal(size=200))
@@ -55,7 +56,7 @@ def dense_scoring() -> Callable[[], object]:
 
 def spaces() -> dict[str, tuple[Space, int]]:
     """Return the measured spaces with their numbers of observations."""
-    mixed = [
+    mixed: list[Parameter] = [
         *(Binary(f"b{i}") for i in range(20)),
         *(Categorical(f"c{i}", list("vwxyz")) for i in range(10)),
         *(Ordinal(f"o{i}", list(range(5))) for i in range(10)),
@@ -83,7 +84,7 @@ def ask_again(opt: Bounce, n: int, *, fit: bool) -> Callable[[], object]:
 
     def ask() -> object:
         if fit:
-            opt._head = bounce.optimizer.replace(opt._head, fitted=0)
+            opt._head = replace(opt._head, fitted=0)
         trials = opt.ask(n)
         opt.fail(trials)
         return trials

@@ -15,7 +15,8 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from bounce.acquisition import Acquisition, log_h
-from bounce.kernels import Array, Hyper, Kernel
+from bounce.kernels import Hyper, Kernel
+from bounce.linalg import Array
 from bounce.parameters import Binary, Categorical, Ordinal, Parameter, Real
 from bounce.space import Space
 from bounce.surrogate import GP, LogPosterior

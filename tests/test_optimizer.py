@@ -632,9 +632,10 @@ def test_a_damaged_state_is_refused() -> None:
         del bad["trials"][3][key]
         with pytest.raises(InvalidState, match="damaged"):
             Bounce.from_state_dict(bad)
-    for nonsense in (None, [], "state", 3, {"format": "other"}):
+    others: list[Any] = [None, [], "state", 3, {"format": "other"}]
+    for other in others:
         with pytest.raises(InvalidState, match="no state of Bounce"):
-            Bounce.from_state_dict(nonsense)  # type: ignore[arg-type]
+            Bounce.from_state_dict(other)
 
 
 def _set(path: str, value: Any) -> Callable[[dict[str, Any]], None]:

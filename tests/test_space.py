@@ -134,9 +134,9 @@ def test_binary_takes_bools_and_bits_and_gives_bools() -> None:
     space = Space([Binary("b")])
     for value in (True, 1, 1.0, np.True_, np.int64(1)):
         assert space.decode(space.encode([{"b": value}])) == [{"b": True}]
-    for value in (2, "1", None, 0.5, [1]):
+    for other in (2, "1", None, 0.5, [1]):
         with pytest.raises(InvalidPoint, match="must be True or False"):
-            space.encode([{"b": value}])
+            space.encode([{"b": other}])
 
 
 def test_json_scalars_are_told_apart_as_json_does() -> None:

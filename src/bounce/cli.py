@@ -11,23 +11,30 @@ from typing import Annotated
 
 import typer
 
+INTERRUPTED = 130
+
 app = typer.Typer(
-    help="Optimize expensive functions of many variables of any type.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
 
-@app.callback()
-def _version(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
-) -> None:
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from bounce import __version__
 
         print(__version__)
-        raise typer.Exit()
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Optimize expensive functions of many variables of any type."""
 
 
 @app.command()
@@ -92,6 +99,7 @@ def main() -> None:
     except (BounceError, OSError) as error:
         print(f"bounce: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("bounce: interrupted", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # what typer makes of Ctrl-C
+            print("bounce: interrupted", file=sys.stderr)
+        raise

@@ -1,0 +1,83 @@
+"""Whole runs: a hundred evaluations of Bounce against a thousand random ones, means over five seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bounce import Binary, Categorical, Ordinal, Real, Space, minimize
+from bounce.benchmarks import Labs
+
+Objective = Callable[[dict[str, Any]], float]
+SEEDS = range(5)
+
+
+def labs() -> tuple[Space, Objective]:
+    problem = Labs(50)
+    return problem.space, problem
+
+
+def shifted_ackley() -> tuple[Space, Objective]:
+    rng = np.random.default_rng(11)
+    bits, shift = rng.integers(0, 2, 50), rng.uniform(-0.5, 0.5, 3)
+
+    def objective(point: dict[str, Any]) -> float:
+        x = np.array(list(point.values()), dtype=float)
+        x[:50] = np.abs(x[:50] - bits)
+        x[50:] -= shift
+        spread, waves = math.sqrt(np.mean(x**2)), np.mean(np.cos(2 * math.pi * x))
+        return float(20.0 + math.e - 20.0 * math.exp(-0.2 * spread) - math.exp(waves))
+
+    return Space([*(Binary(f"b{i}") for i in range(50)), *(Real(f"x{i}", -1, 1) for i in range(3))]), objective
+
+
+def categories() -> tuple[Space, Objective]:
+    rng = np.random.default_rng(5)
+    alone, pairs = rng.random((25, 5)), 0.3 * rng.normal(size=(24, 5, 5))
+
+    def objective(point: dict[str, Any]) -> float:
+        x = ["abcde".index(c) for c in point.values()]
+        return float(sum(alone[i, c] for i, c in enumerate(x)) + sum(pairs[i, x[i], x[i + 1]] for i in range(24)))
+
+    return Space([Categorical(f"c{i}", list("abcde")) for i in range(25)]), objective
+
+
+def ordinal_sphere() -> tuple[Space, Objective]:
+    target = np.random.default_rng(2).integers(0, 9, 20)
+
+    def objective(point: dict[str, Any]) -> float:
+        return float(np.sum((np.array(list(point.values())) - target) ** 2))
+
+    return Space([Ordinal(f"o{i}", list(range(9))) for i in range(20)]), objective
+
+
+def embedded_branin() -> tuple[Space, Objective]:
+    def objective(point: dict[str, Any]) -> float:
+        x, y = 15 * point["x17"] - 5, 15 * point["x71"]
+        return float(
+            (y - 5.1 / (4 * math.pi**2) * x**2 + 5 / math.pi * x - 6) ** 2
+            + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x)
+            + 10
+        )
+
+    return Space([Real(f"x{i}", 0, 1) for i in range(100)]), objective
+
+
+@pytest.mark.parametrize(
+    "problem", [labs, shifted_ackley, categories, ordinal_sphere, embedded_branin], ids=lambda f: f.__name__
+)
+def test_a_hundred_evaluations_beat_a_thousand_random_ones(problem: Callable[[], tuple[Space, Objective]]) -> None:
+    space, objective = problem()
+    found, random = [], []
+    for seed in SEEDS:
+        best = minimize(objective, space, budget=100, seed=seed).best
+        assert best is not None
+        assert best.value is not None
+        found.append(best.value)
+        points = space.decode(space.sample(1000, rng=np.random.default_rng(seed)))
+        random.append(min(map(objective, points)))
+    assert np.mean(found) < np.mean(random)
