@@ -32,6 +32,7 @@ def test_the_demo_prints_its_best_and_draws_a_picture(tmp_path: Path) -> None:
     [
         (["demo", "--out", "picture.gif"], "must end in .png, .svg or .pdf, not 'picture.gif'"),
         (["demo", "--out", "nowhere/picture.png"], "no folder 'nowhere'"),
+        (["demo", "--out", "/proc/picture.png"], "nothing can be written to the folder '/proc'"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(arguments: list[str], said: str, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections import Counter
 
 import numpy as np
@@ -17,9 +16,7 @@ from spaces import binary, generators, mixed, reals, spaces
 
 
 def embed(space: Space, n_bins: int, rng: np.random.Generator, *, low_sequency: bool = False) -> Embedding:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return Embedding.random(space, n_bins, low_sequency=low_sequency, rng=rng)
+    return Embedding.random(space, n_bins, low_sequency=low_sequency, rng=rng)
 
 
 @given(spaces(), st.integers(1, 6), st.integers(1, 3), st.booleans(), generators())
@@ -118,10 +115,8 @@ def test_bins_are_shared_in_proportion() -> None:
     assert bins_per_kind({Kind.BINARY: 2, Kind.REAL: 2}, 9) == {Kind.BINARY: 2, Kind.REAL: 2}
 
 
-def test_fewer_bins_than_kinds_are_raised_with_a_warning() -> None:
-    with pytest.warns(UserWarning, match="initial_dims=2 is raised to 4"):
-        embedding = Embedding.random(mixed(3), 2, rng=np.random.default_rng(0))
-    assert len(embedding.members) == 4
+def test_every_kind_gets_a_bin() -> None:
+    assert len(embed(mixed(3), 2, np.random.default_rng(0)).members) == 4
 
 
 def test_the_papers_mapping_of_unequal_cardinalities() -> None:

@@ -521,6 +521,7 @@ def test_a_budget_that_cannot_be_is_refused(total: Any) -> None:
         ({"budget": 2.5}, "not 2.5"),
         ({"budget": "100"}, "not '100'"),
         ({"budget": True}, "not True"),
+        ({"budget": 10**400}, "budget must be at most"),
         ({"batch_size": 0}, "batch_size must be an integer of at least 1, not 0"),
         ({"seed": -1}, "seed must be an integer of at least 0"),
         ({"seed": 0.5}, "not 0.5"),
@@ -553,7 +554,22 @@ def test_a_bad_number_of_trials_is_refused(n: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [math.nan, math.inf, -math.inf, None, "1.0", b"1", [1.0], np.array([1.0, 2.0]), 1j, 10**400, object()]
+    "value",
+    [
+        math.nan,
+        math.inf,
+        -math.inf,
+        None,
+        "1.0",
+        b"1",
+        [1.0],
+        np.array([1.0, 2.0]),
+        1j,
+        np.complex128(1),
+        np.array("1"),
+        10**400,
+        object(),
+    ],
 )
 def test_a_bad_value_is_refused_and_nothing_is_taken(value: Any) -> None:
     opt = Bounce(binary(5), 10, seed=0, batch_size=3)
@@ -574,6 +590,38 @@ def test_any_kind_of_real_number_is_taken(value: Any) -> None:
     assert type(opt.trials[0].value) is float
 
 
+@pytest.mark.parametrize("values", [{0: 1.0, 1: 2.0}, {1.0, 2.0}, "12", b"12", 1.0, np.array(1.0), None])
+def test_several_values_must_be_a_list(values: Any) -> None:
+    opt = Bounce(binary(5), 10, seed=0, batch_size=2)
+    with pytest.raises(InvalidTell, match="need a list of values"):
+        opt.tell(opt.ask(), values)
+    assert {t.state for t in opt.trials} == {"pending"}
+
+
+def test_snapshots_belong_to_the_caller() -> None:
+    opt = Bounce(mixed(2), 20, seed=0, batch_size=2)
+    trials = opt.ask()
+    before = opt.trials
+    for trial in (*trials, *opt.trials):
+        trial.point.clear()
+    assert opt.trials == before
+    opt.tell(0, 1.0)
+    assert opt.best is not None
+    opt.best.point.clear()
+    assert opt.best.point == before[0].point
+    assert len({*opt.trials, *before}) == 3  # trials can be kept in sets; the told one has changed
+
+
+def test_a_huge_batch_in_a_small_space_succeeds() -> None:
+    opt = Bounce(reals(30), 330, seed=0, batch_size=160)
+    assert len(drive(opt, lambda p: sum((x - 0.3) ** 2 for x in p.values()))) == 330
+
+
+def test_spaces_of_more_points_than_a_float_counts_work() -> None:
+    space = Space([Categorical(f"c{i}", range(5)) for i in range(1000)])
+    assert len(drive(Bounce(space, 8, seed=0, batch_size=4))) == 8
+
+
 def test_bad_trials_are_refused_and_nothing_is_taken() -> None:
     opt, other = Bounce(mixed(3), 20, seed=0, batch_size=3), Bounce(mixed(3), 20, seed=1, batch_size=3)
     trials, foreign = opt.ask(), other.ask()
@@ -587,6 +635,7 @@ def test_bad_trials_are_refused_and_nothing_is_taken() -> None:
         (0, "trial 0 is done already"),
         ("1", "a trial or its id is needed"),
         (None, "a trial or its id is needed"),
+        (b"\x01", "a trial or its id is needed"),
         (1.0, "a trial or its id is needed"),
     ):
         with pytest.raises(InvalidTell, match=said):
@@ -664,6 +713,12 @@ STATE_DAMAGES = [
     (_set("head/embedding/members/0", []), "damaged|does not fit"),
     (_set("head/hyper/cont", [1.0] * 99), "does not fit"),
     (_set("head/hyper/signal", math.nan), "does not fit"),
+    (_set("head/hyper/comb", 0.0), "does not fit"),
+    (_set("head/hyper/noise", 0.0), "does not fit"),
+    (_set("head/hyper/rho", 2.0), "does not fit"),
+    (_set("head/fitted", 99), "tells"),
+    (_set("head/restart", -1), "does not fit"),
+    (_set("tells", 10**9), "tells"),
     (_set("trials/1/codes", [0.0]), "trial 1 of the state is damaged"),
     (_set("trials/1/codes/0", 7.0), "trial 1 of the state is damaged"),
     (_set("trials/1/id", 5), "trial 1 of the state is damaged"),
@@ -681,8 +736,11 @@ STATE_DAMAGES = [
 def test_a_state_for_another_space_is_refused() -> None:
     state = Bounce(binary(4), 10, seed=0).state_dict()
     Bounce.from_state_dict(state, space=binary(4))
-    with pytest.raises(InvalidState, match="another space"):
+    with pytest.raises(InvalidState, match="another space: it has 4 parameters, the given space has 5"):
         Bounce.from_state_dict(state, space=binary(5))
+    other = Space([Binary("x0"), *(Real(f"x{i}", 0, 1) for i in range(1, 4))])
+    with pytest.raises(InvalidState, match=r"it has Binary\(name='x1'\) where the given space has Real"):
+        Bounce.from_state_dict(state, space=other)
 
 
 def test_errors_form_one_tree() -> None:

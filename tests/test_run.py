@@ -92,6 +92,27 @@ def test_failures_after_a_success_do_not_stop_a_run() -> None:
     assert [t.state for t in result.trials] == ["done"] + ["failed"] * 24
 
 
+def test_an_error_that_cannot_be_printed_fails_its_trial_too() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def mute(point: dict[str, Any]) -> float:
+        if point["x0"]:
+            raise Mute
+        return 1.0
+
+    result = bounce.minimize(mute, binary(6), budget=20, seed=0)
+    assert {t.error for t in result.trials if t.state == "failed"} == {"Mute"}
+
+
+def test_a_callback_cannot_spoil_the_record() -> None:
+    result = bounce.minimize(
+        count_ones, binary(6), budget=8, seed=0, callbacks=[lambda trial: trial.point.clear()]
+    )
+    assert all(len(t.point) == 6 for t in result.trials)
+
+
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
 def test_an_interruption_passes_through_and_keeps_the_result(interruption: type[BaseException]) -> None:
     calls = []
@@ -125,6 +146,8 @@ def test_a_result_becomes_a_table() -> None:
         ({"budget": -1}, "budget must be"),
         ({"direction": "maximize"}, r"minimize\(\) cannot have direction='maximize'"),
         ({"colour": "red"}, "unknown option 'colour'"),
+        ({"callbacks": print}, "callbacks must be a list of functions"),
+        ({"callbacks": [3]}, "callbacks must be a list of functions"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, Any], said: str) -> None:

@@ -111,6 +111,7 @@ def test_sizes_are_counted_exactly() -> None:
     assert Space([Binary(f"b{i}") for i in range(100)]).size == 2**100
     assert Space([Integer("n", 0, 999), Ordinal("o", [1, 2, 3])]).size == 3000
     assert Space([Binary("b"), Real("x", 0, 1)]).size == math.inf
+    assert Space([Binary(f"b{i}") for i in range(1100)]).size == 2**1100  # more than a float holds
     grid = Space([Integer("n", 1, 100), Categorical("c", ["a", "b", "c"])]).grid()
     assert len(np.unique(grid, axis=0)) == 300
 
@@ -149,12 +150,24 @@ def test_json_scalars_are_told_apart_as_json_does() -> None:
 
 def test_equal_points_have_equal_keys() -> None:
     space = Space([Integer("n", 1, 1000), Real("x", 0, 1), Binary("b")])
-    a = np.array([[0.5, 0.25, 1.0], [0.5 + 1e-9, 0.25, 1.0], [0.5, 0.25 + 1e-9, 1.0], [0.5, 0.25, 0.0]])
+    a = np.array(
+        [[0.4005, 0.25, 1.0], [0.4005 + 1e-9, 0.25, 1.0], [0.4005, 0.25 + 1e-9, 1.0], [0.4005, 0.25, 0.0]]
+    )
     keys = space.keys(a)
     assert keys[0] == keys[1]
     assert len(set(keys)) == 3
     minus, plus = space.keys(np.array([[0.5, -0.0, 0.0], [0.5, 0.0, 0.0]]))
     assert minus == plus
+    around_zero = Space([Integer("n", -100, 100)])
+    below, above = around_zero.keys(np.array([[0.4995], [0.5005]]))  # −0 and 0 after rounding
+    assert below == above
+
+
+def test_only_lists_of_points_are_encoded() -> None:
+    space = Space([Binary("b")])
+    for points in (None, {"b": True}, "b"):
+        with pytest.raises(InvalidPoint, match="list of points"):
+            space.encode(points)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -174,6 +187,10 @@ def test_equal_points_have_equal_keys() -> None:
         (lambda: Real("x", "0", 1), "not '0'"),  # type: ignore[arg-type]
         (lambda: Real("x", False, True), "not False"),
         (lambda: Real("x", -1e308, 1e308), "too wide"),
+        (lambda: Real("x", 0, 10**400), "high must be a finite number"),
+        (lambda: Real("x", 1e16, 1e16 + 8), "too few numbers"),
+        (lambda: Real("x", 0, 5e-324), "too few numbers"),
+        (lambda: Real("x", 1.0, 1.0 + 1e-15, log=True), "too few numbers"),
         (lambda: Real("x", 0, 1, log=True), "low > 0, not 0.0"),
         (lambda: Real("x", 0, 1, log=1), "log must be True or False"),  # type: ignore[arg-type]
         (lambda: Integer("n", 0.5, 2), "must be an integer, not 0.5"),  # type: ignore[arg-type]
@@ -189,6 +206,7 @@ def test_equal_points_have_equal_keys() -> None:
         (lambda: Categorical("c", "ab"), "must be a list"),
         (lambda: Categorical("c", {"a", "b"}), "must be a list"),  # type: ignore[arg-type]
         (lambda: Categorical("c", 3), "must be a list, not 3"),  # type: ignore[arg-type]
+        (lambda: Categorical("c", np.array(3)), "must be a list"),  # type: ignore[arg-type]
         (lambda: Ordinal("o", [1.0, math.nan]), "finite numbers"),
         (lambda: Ordinal("o", [1, object()]), "strings, finite numbers"),  # type: ignore[list-item]
     ],
@@ -206,6 +224,7 @@ def test_a_bad_space_is_refused_with_what_was_given(make: Any, said: str) -> Non
         ({"x": 1.5, "n": 1, "c": "a"}, "'x' must lie between 0.0 and 1.0, not 1.5"),
         ({"x": math.nan, "n": 1, "c": "a"}, "finite number"),
         ({"x": "0.5", "n": 1, "c": "a"}, "finite number, not '0.5'"),
+        ({"x": 10**400, "n": 1, "c": "a"}, "finite number"),
         ({"x": True, "n": 1, "c": "a"}, "finite number, not True"),
         ({"x": 0.5, "n": 1.5, "c": "a"}, "whole number, not 1.5"),
         ({"x": 0.5, "n": 9, "c": "a"}, "'n' must lie between 0 and 3, not 9"),

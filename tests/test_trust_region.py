@@ -80,6 +80,11 @@ def test_a_kind_that_starts_at_its_floor_does_not_end_the_space() -> None:
     assert bounce(region, False).collapsed
 
 
+def test_a_success_of_a_huge_batch_is_no_overflow() -> None:
+    region = bounce(TrustRegion.fresh(40, 3, 1), True, 500)
+    assert (region.comb, region.cont) == (40.0, CONT_CAP)
+
+
 def test_a_collapsed_region_stays_collapsed() -> None:
     region = bounce(TrustRegion.fresh(5, 0, 1), False)
     assert region.collapsed

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated
 
 import typer
@@ -80,13 +81,17 @@ def _check_picture(out: Path) -> None:
     """Refuse a picture that could not be written, before the work is done."""
     from bounce.errors import InvalidInput
 
-    if out.suffix not in (".png", ".svg", ".pdf"):
+    if out.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InvalidInput(f"the picture must end in .png, .svg or .pdf, not {out.name!r}")
-    if not out.parent.is_dir():
-        raise InvalidInput(f"there is no folder {str(out.parent)!r} for the picture")
+    if not out.parent.is_dir() or out.is_dir():
+        raise InvalidInput(f"there is no folder {str(out.parent)!r} for a picture {out.name!r}")
+    try:
+        TemporaryFile(dir=out.parent).close()
+    except OSError as error:
+        raise InvalidInput(f"nothing can be written to the folder {str(out.parent)!r}: {error.strerror}") from None
     try:
         import matplotlib  # noqa: F401
-    except ModuleNotFoundError:
+    except ImportError:
         raise InvalidInput("pictures need matplotlib: pip install 'bounce-bo[plot]'") from None
 
 

@@ -12,7 +12,6 @@ Shapes: input codes x (n, D), latent codes z (n, d).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -90,14 +89,12 @@ class Embedding:
     def random(
         cls, inputs: Space, n_bins: int, *, low_sequency: bool = False, rng: np.random.Generator
     ) -> Embedding:
-        """Draw the first embedding, or with one bin per variable that of the input space itself."""
+        """Draw the first embedding, or with one bin per variable that of the input space itself.
+
+        Each kind of variable needs a bin, so there may be more bins than were asked for.
+        """
         counts = {kind: len(inputs.of_kind(kind)) for kind in Kind}
         counts = {kind: count for kind, count in counts.items() if count}
-        if n_bins < len(counts):
-            warnings.warn(
-                f"initial_dims={n_bins} is raised to {len(counts)}: each kind of variable needs a bin",
-                stacklevel=2,
-            )
         members = [
             part
             for kind, bins in bins_per_kind(counts, max(n_bins, len(counts))).items()

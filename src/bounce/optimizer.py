@@ -11,7 +11,8 @@ import logging
 import math
 import operator
 import time
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any, cast
@@ -40,7 +41,13 @@ PENDING_MOST = 512  # pending points that a proposal takes into account, the new
 
 
 class Bounce:
-    """An optimizer to ask for points and tell values, in any order.
+    """An optimizer to ask for points and tell values, in any order, from one thread at a time.
+
+    `budget` is the number of trials, failed ones included; `batch_size` how many an ask returns; `seed` repeats a
+    run; `direction` is "minimize" or "maximize". The others change how the method works (docs/how-it-works.md):
+    `initial_points` before the model speaks, `initial_dims` of the first space, `new_bins` per bin and split,
+    `budget_to_input` shared out among the spaces, `low_sequency` for points with long runs of equal values,
+    `trust_region` "bounce", or "baxus" or "casmopolitan" to compare with.
 
     >>> opt = Bounce(space, budget=200, seed=0)
     >>> while not opt.done:
@@ -85,6 +92,12 @@ class Bounce:
         if options.seed is None:
             options = replace(options, seed=int(np.random.SeedSequence().generate_state(1)[0]))
         self._start(space, options)
+        kinds = len(set(space.kinds))
+        if options.initial_dims is not None and options.initial_dims < min(kinds, len(space)):
+            warnings.warn(
+                f"initial_dims={options.initial_dims} is raised to {kinds}: each kind of variable needs a bin",
+                stacklevel=2,
+            )
         self._head = self._first()
 
     def _start(self, space: Space, options: Options) -> None:
@@ -106,14 +119,15 @@ class Bounce:
 
     @property
     def trials(self) -> list[Trial]:
-        """All trials, by id."""
-        return [record.trial for record in self._records]
+        """All trials, by id: snapshots, yours to keep and to change."""
+        return [_snapshot(record) for record in self._records]
 
     @property
     def best(self) -> Trial | None:
         """The trial with the best value, the earliest of several; None before the first value."""
-        done = [trial for trial in self.trials if trial.state == "done"]
-        return min(done, key=lambda trial: self._sign * _value(trial), default=None)
+        done = [record for record in self._records if record.trial.state == "done"]
+        best = min(done, key=lambda record: self._sign * _value(record.trial), default=None)
+        return None if best is None else _snapshot(best)
 
     @property
     def remaining(self) -> int:
@@ -123,7 +137,7 @@ class Bounce:
     @property
     def done(self) -> bool:
         """Whether nothing can be asked for and nothing is pending."""
-        return self.remaining == 0 and all(trial.state != "pending" for trial in self.trials)
+        return self.remaining == 0 and all(record.trial.state != "pending" for record in self._records)
 
     def ask(self, n: int | None = None) -> list[Trial]:
         """Return up to n new trials (`batch_size` of them by default), fewer where budget or space end.
@@ -151,7 +165,7 @@ class Bounce:
         self._head = head
         self._records += drafts
         self._keys.update(self.space.keys(np.stack([draft.codes for draft in drafts])))
-        return [draft.trial for draft in drafts]
+        return [_snapshot(draft) for draft in drafts]
 
     def tell(self, trials: Trial | int | Sequence[Trial | int], values: Any) -> None:
         """Give the value of a trial, or the values of several; all are taken or none."""
@@ -211,7 +225,7 @@ class Bounce:
         except (InvalidInput, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
             raise InvalidState(f"the state is damaged: {type(error).__name__}: {error}") from error
         if space is not None and space != optimizer.space:
-            raise InvalidState(f"the state is for another space: {optimizer.space!r}")
+            raise InvalidState(f"the state is for another space: {_difference(optimizer.space, space)}")
         return optimizer
 
     @classmethod
@@ -222,8 +236,8 @@ class Bounce:
         optimizer._head = head_from_dict(optimizer.space, state["head"])
         records = [record_from_dict(optimizer.space, t, i) for i, t in enumerate(state["trials"])]
         told = sorted(record.told for record in records if record.told is not None)
-        if told != list(range(state["tells"])):
-            raise InvalidState(f"the state has {state['tells']!r} tells, but its trials say {told!r}")
+        if told != list(range(len(told))) or state["tells"] != len(told) or optimizer._head.fitted > len(told):
+            raise InvalidState(f"the state has {state['tells']!r} tells, but its trials say {len(told)}")
         optimizer._records, optimizer._tells = records, len(told)
         if records:
             optimizer._keys = set(optimizer.space.keys(optimizer._codes()))
@@ -436,11 +450,15 @@ class Bounce:
         moved = head.fitted_space != head.space
         if head.hyper is not None and not moved and new * REFIT_SHARE < len(data):
             return head
-        starts = [head.hyper] if head.hyper is not None else []
-        if moved:
-            starts.append(cold(head.embedding.latent))
+        latent = head.embedding.latent
+        starts = [cold(latent)]
+        # Among reals alone, a fit that starts from the last one keeps the variables it once took for important:
+        # on Branin in 100 dimensions the mean best of 20 seeds was 0.61 so, and 0.47 afresh. With other kinds
+        # there are few lengthscales, and the last fit is the better start.
+        if head.hyper is not None and len(latent.combinatorial):
+            starts = [head.hyper, *starts] if moved else [head.hyper]
         z = self._latent(head.embedding, data)
-        hyper = fit(head.embedding.latent, z, y, starts)
+        hyper = fit(latent, z, y, starts)
         logger.debug("fit to %d observations: %s", len(data), hyper)
         return replace(head, hyper=hyper, fitted=self._tells, fitted_space=head.space)
 
@@ -500,6 +518,10 @@ class Bounce:
         self._head = replace(head, region=region)
 
 
+def _snapshot(record: Record) -> Trial:
+    return replace(record.trial, point=dict(record.trial.point))
+
+
 def _value(trial: Trial) -> float:
     assert trial.value is not None
     return trial.value
@@ -519,24 +541,35 @@ def _inherited(head: Head, child: Embedding) -> Hyper | None:
     return replace(head.hyper, cont=head.hyper.cont[place])
 
 
+def _difference(stored: Space, given: Space) -> str:
+    for a, b in zip(stored.parameters, given.parameters, strict=False):
+        if a != b:
+            return f"it has {a!r} where the given space has {b!r}"
+    return f"it has {len(stored)} parameters, the given space has {len(given)}"
+
+
 def _is_single(trials: object) -> bool:
-    return isinstance(trials, Trial | str) or not isinstance(trials, Sequence | np.ndarray)
+    if isinstance(trials, np.ndarray):
+        return trials.ndim == 0
+    return not isinstance(trials, Sequence) or isinstance(trials, str | bytes)
 
 
 def _sequence(values: Any) -> list[Any]:
-    try:
-        return list(values)
-    except TypeError:
-        raise InvalidTell(f"several trials need a list of values, not {values!r}") from None
+    unordered = isinstance(values, str | bytes | Mapping | Set)
+    zero_dimensional = isinstance(values, np.ndarray) and values.ndim == 0
+    if not isinstance(values, Iterable) or unordered or zero_dimensional:
+        raise InvalidTell(f"several trials need a list of values, not {values!r}")
+    return list(values)
 
 
 def finite(value: Any) -> float:
     """Return a value as a finite float, or say that it is none."""
     try:
-        if isinstance(value, str | bytes) or np.ndim(value) != 0:
+        plain = value.item() if isinstance(value, np.ndarray | np.generic) else value
+        if isinstance(plain, str | bytes | complex):
             raise TypeError
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
+        number = float(plain)
+    except Exception:  # whatever a foreign object's conversion raises
         raise InvalidTell(f"a value must be a finite number, not {value!r}") from None
     if not math.isfinite(number):
         raise InvalidTell(f"a value must be a finite number, not {number!r}")

@@ -10,6 +10,8 @@ from typing import Any
 from bounce.errors import InvalidOption
 from bounce.trust_region import STRATEGIES
 
+LARGEST = 10**9
+
 
 def whole(name: str, value: object, least: int) -> int:
     """Return an integer that is large enough, or say what was given instead."""
@@ -19,6 +21,8 @@ def whole(name: str, value: object, least: int) -> int:
         number = None
     if number is None or isinstance(value, bool) or number < least:
         raise InvalidOption(f"{name} must be an integer of at least {least}, not {value!r}")
+    if number > LARGEST and name != "seed":
+        raise InvalidOption(f"{name} must be at most {LARGEST}, not {value!r}")
     return number
 
 

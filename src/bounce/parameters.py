@@ -25,6 +25,8 @@ Scalar = str | int | float | bool | None
 
 GRID = 2.0**52
 ORDINAL_INTEGER = 64  # an integer with at most this many values is ordinal (notes, decision 1)
+NARROWEST = 1e-12  # the least width of a real range, relative to its larger end ...
+SMALLEST = 1e-290  # ... and absolutely
 LARGEST_INTEGER = 10**12  # beyond it, doubles no longer tell all integers of a log scale apart
 
 
@@ -117,7 +119,9 @@ def _scalar_key(value: Scalar) -> tuple[str, Scalar]:
 
 
 def _check_scalars(name: str, what: str, given: object) -> tuple[Scalar, ...]:
-    if isinstance(given, str | bytes | Mapping | set | frozenset) or not isinstance(given, Iterable):
+    zero_dimensional = isinstance(given, np.ndarray) and given.ndim == 0
+    unordered = isinstance(given, str | bytes | Mapping | set | frozenset)
+    if not isinstance(given, Iterable) or unordered or zero_dimensional:
         raise InvalidSpace(f"{name!r}: {what} must be a list, not {given!r}")
     values: list[Scalar] = []
     for item in given:
@@ -139,12 +143,24 @@ def _check_scalars(name: str, what: str, given: object) -> tuple[Scalar, ...]:
     return tuple(values)
 
 
+def _finite(value: object) -> float | None:
+    """Return a real number as a finite float, None if it is none."""
+    plain = _plain(value)
+    if isinstance(plain, bool) or not isinstance(plain, numbers.Real):
+        return None
+    try:
+        number = float(plain)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
 def _number(name: str, value: object) -> float:
     """Return a point's value as a float, or say that it is none."""
-    plain = _plain(value)
-    if isinstance(plain, bool) or not isinstance(plain, numbers.Real) or not math.isfinite(plain):
+    number = _finite(value)
+    if number is None:
         raise InvalidPoint(f"{name!r} must be a finite number, not {value!r}")
-    return float(plain)
+    return number
 
 
 @dataclass(frozen=True)
@@ -166,15 +182,20 @@ class Real:
         _check_name(self.name)
         _check_log(self.name, self.log)
         for side in ("low", "high"):
-            bound = _plain(getattr(self, side))
-            if isinstance(bound, bool) or not isinstance(bound, numbers.Real) or not math.isfinite(float(bound)):
+            bound = getattr(self, side)
+            number = _finite(bound)
+            if number is None:
                 raise InvalidSpace(f"{self.name!r}: {side} must be a finite number, not {bound!r}")
-            object.__setattr__(self, side, float(bound))
+            object.__setattr__(self, side, number)
         _check_order(self.name, self.low, self.high)
         if not math.isfinite(self.high - self.low):
             raise InvalidSpace(f"{self.name!r}: the range from {self.low!r} to {self.high!r} is too wide")
         if self.log and self.low <= 0:
             raise InvalidSpace(f"{self.name!r}: a log scale needs low > 0, not {self.low!r}")
+        if self.high - self.low < max(NARROWEST * max(abs(self.low), abs(self.high)), SMALLEST):
+            raise InvalidSpace(
+                f"{self.name!r}: there are too few numbers between {self.low!r} and {self.high!r} to tell apart"
+            )
 
     def encode(self, value: Any) -> float:
         """Return the fraction of the range below the value."""

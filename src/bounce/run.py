@@ -86,16 +86,17 @@ def _run(
     if options.setdefault("direction", direction) != direction:
         raise InvalidOption(f"{direction}() cannot have direction={options['direction']!r}")
     optimizer = Bounce(space, budget, **options)
-    callbacks = list(callbacks)
-    errors: list[BaseException] = []
+    callbacks = _checked(callbacks)
+    first_error: Exception | None = None
+    failures = 0
     try:
         while not optimizer.done:
             for trial in optimizer.ask():
                 error = _evaluate(optimizer, trial, objective)
                 if error is not None:
-                    errors.append(error)
-                    if optimizer.best is None and len(errors) >= FAILURES:
-                        raise errors[0]
+                    first_error, failures = first_error or error, failures + 1
+                    if optimizer.best is None and failures >= FAILURES:
+                        raise first_error
                 for callback in callbacks:
                     callback(optimizer.trials[trial.id])
     except BaseException as error:
@@ -105,7 +106,14 @@ def _run(
     return _result(optimizer)
 
 
-def _evaluate(optimizer: Bounce, trial: Trial, objective: Objective) -> BaseException | None:
+def _checked(callbacks: Any) -> list[Callable[[Trial], None]]:
+    listed: list[Any] = list(callbacks) if isinstance(callbacks, Iterable) else [None]
+    if not all(map(callable, listed)):
+        raise InvalidOption(f"callbacks must be a list of functions of a trial, not {callbacks!r}")
+    return listed
+
+
+def _evaluate(optimizer: Bounce, trial: Trial, objective: Objective) -> Exception | None:
     """Evaluate one trial and tell the optimizer; return the error if there was one."""
     try:
         value = objective(dict(trial.point))
@@ -114,11 +122,19 @@ def _evaluate(optimizer: Bounce, trial: Trial, objective: Objective) -> BaseExce
         except InvalidTell:
             raise EvaluationFailed(f"the objective must return a finite number, not {value!r}") from None
     except Exception as error:
-        logger.warning("trial %d failed: %s: %s", trial.id, type(error).__name__, error)
-        optimizer.fail(trial, f"{type(error).__name__}: {error}")
+        said = _said(error)
+        logger.warning("trial %d failed: %s", trial.id, said)
+        optimizer.fail(trial, said)
         return error
     optimizer.tell(trial, number)
     return None
+
+
+def _said(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # an exception of the user's that cannot be printed
+        return type(error).__name__
 
 
 def _result(optimizer: Bounce) -> Result:

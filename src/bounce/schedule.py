@@ -24,7 +24,7 @@ def split_factor(input_dim: int, initial_dim: int, new_bins: int) -> int:
     k = splits_needed(input_dim, initial_dim, new_bins)
     if k == 0:
         return new_bins
-    return min(range(1, new_bins + 1), key=lambda b: abs(initial_dim * (b + 1) ** k - input_dim))
+    return min(range(1, min(new_bins, input_dim) + 1), key=lambda b: abs(initial_dim * (b + 1) ** k - input_dim))
 
 
 @dataclass(frozen=True)

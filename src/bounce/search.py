@@ -40,6 +40,7 @@ BLOCK = 2**21  # entries of a matrix computed at once
 AT_ONCE = 256  # candidates whose acquisition is brought up to date together
 MOVES = 2**14  # neighbours looked at per start and step; beyond it, a random part of them
 TRIES = 8  # pools drawn before a region counts as empty
+SPARSE = 8  # a region that changes at most one bin in so many is sampled with replacement
 CHUNK = 64  # points whose keys are made at once
 
 Keys = Callable[[Codes], list[bytes]]
@@ -126,7 +127,12 @@ def _sample(region: Region, n: int, *, rng: np.random.Generator) -> Codes:
     """Draw points: `radius` bins at random take random codes, the reals are uniform in the box."""
     comb, reals = region.space.combinatorial, region.space.reals
     z = np.tile(region.centre, (n, 1))
-    if len(comb):
+    if len(comb) > SPARSE * region.radius:
+        # Few of many: drawing with replacement is cheap, and now and then changes a bin or two fewer.
+        columns = comb[rng.integers(0, len(comb), (n, region.radius))]
+        codes = rng.integers(0, region.space.cardinalities[columns])
+        z[np.arange(n)[:, None], columns] = codes
+    elif len(comb):
         codes = rng.integers(0, region.space.cardinalities[comb], (n, len(comb))).astype(np.float64)
         if region.radius < len(comb):
             drawn = np.tile(np.arange(len(comb)) < region.radius, (n, 1))

@@ -91,15 +91,14 @@ class Space:
     @cached_property
     def size(self) -> float:
         """The number of points: an exact integer, or infinity."""
-        product: float = 1
-        for parameter in self.parameters:
-            product = math.inf if math.isinf(parameter.size) else product * parameter.size
-            if math.isinf(product):
-                return math.inf
-        return product
+        if any(parameter.size == math.inf for parameter in self.parameters):
+            return math.inf
+        return math.prod(int(parameter.size) for parameter in self.parameters)
 
     def encode(self, points: Iterable[Mapping[str, Any]]) -> Codes:
         """Turn points (dicts of native values) into codes."""
+        if isinstance(points, str | Mapping) or not isinstance(points, Iterable):
+            raise InvalidPoint(f"encode takes a list of points, not {points!r}")
         rows = []
         for point in points:
             if not isinstance(point, Mapping):
@@ -161,7 +160,7 @@ class Space:
         positions = codes + 0.0  # a copy, in which −0 became 0
         columns, cells = self._cells
         if columns.size:
-            positions[:, columns] = rounded(codes[:, columns], *cells)
+            positions[:, columns] = rounded(codes[:, columns], *cells) + 0.0
         return [row.tobytes() for row in positions]
 
     def to_dict(self) -> dict[str, Any]:

@@ -35,12 +35,20 @@ class Trial:
     space: int = 0
     """The number of the target space it was made in."""
     target_dim: int = 0
+    """The number of bins of that space."""
     length_comb: float = 0.0
+    """The length of the trust region for combinatorial bins: how many may change."""
     length_cont: float = 0.0
+    """The length of the trust region for reals: the side of the box, of 1."""
     restart: int = 0
+    """How often the run had started again."""
     acquisition: float | None = None
     """The log of the improvement expected of it; None for an initial point."""
     seconds_ask: float = 0.0
+    """Its share of the time its ask took."""
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,14 +142,14 @@ def head_from_dict(space: Space, document: Mapping[str, Any]) -> Head:
     region = TrustRegion(**given.pop("region"))
     hyper = None if (h := given.pop("hyper")) is None else Hyper(**(h | {"cont": np.array(h["cont"], float)}))
     latent = embedding.latent
-    numbers = [region.comb, region.cont]
-    if hyper is not None:
-        numbers += [hyper.comb, hyper.signal, hyper.noise, hyper.rho, *hyper.cont]
+    positive = [] if hyper is None else [hyper.comb, hyper.signal, hyper.noise, *hyper.cont]
     if not (
         (region.n_comb, region.n_cont) == (len(latent.combinatorial), len(latent.reals))
-        and all(_is_int(n) for n in (region.budget, region.used, region.successes, region.failures))
-        and all(_is_int(n) for n in given.values())
-        and all(_is_number(x) and x >= 0 for x in numbers)
+        and all(_is_int(n) and n >= 0 for n in (region.budget, region.used, region.successes, region.failures))
+        and all(_is_int(n) and n >= (-1 if name == "fitted_space" else 0) for name, n in given.items())
+        and all(_is_number(x) and x >= 0 for x in (region.comb, region.cont))
+        and all(_is_number(x) and 1e-9 < x < 1e9 for x in positive)
+        and (hyper is None or (_is_number(hyper.rho) and 0 <= hyper.rho <= 1))
         and (hyper is None or len(hyper.cont) == len(latent.reals))
     ):
         raise InvalidState("the state's head does not fit its embedding")

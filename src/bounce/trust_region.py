@@ -84,11 +84,13 @@ class TrustRegion:
 
 def _adaptive(region: TrustRegion, success: bool, n: int, *, in_input: bool) -> TrustRegion:
     """Bounce: shrink so that the floor is reached when the budget is spent without success (section 3)."""
-    left = max(1, region.budget - region.used)
-    power = -n if success else n
-    comb = (COMB_FLOOR / region.comb) ** (power / left) if region.n_comb else 1.0  # λ^{±n}
-    cont = (CONT_FLOOR / region.cont) ** (power / left) if region.n_cont else 1.0
-    return replace(region._scaled(comb, cont), used=region.used + n)
+    power = (-n if success else n) / max(1, region.budget - region.used)
+
+    def factor(floor: float, length: float) -> float:
+        return math.exp(min(power * math.log(floor / length), 100.0)) if length else 1.0  # λ^{±n}, kept finite
+
+    resized = region._scaled(factor(COMB_FLOOR, region.comb), factor(CONT_FLOOR, region.cont))
+    return replace(resized, used=region.used + n)
 
 
 def _counting(region: TrustRegion, success: bool, n: int, *, in_input: bool, factor: float) -> TrustRegion:
