@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcx, log_ndtr, logsumexp, ndtr
 
-from bounce.kernels import matern52, matern52_slope, squared_distance
+from bounce.kernels import matern52_and_slope, squared_distance
 from bounce.linalg import Array, product, solve_lower
 from bounce.parameters import Codes
 from bounce.surrogate import GP
@@ -111,7 +111,7 @@ class Acquisition:
         space, hyper = kernel.space, kernel.hyper
         x, points = kernel.scaled(z), gp.scaled
         r2 = squared_distance(x, points)
-        k_r = matern52(r2)
+        k_r, slope = matern52_and_slope(r2)
         if len(space.combinatorial):
             k_c = kernel.comb(kernel.metric(z, gp.z))
             by_r = hyper.rho * k_c + (1.0 - hyper.rho)
@@ -134,5 +134,5 @@ class Acquisition:
         ) - v * (by_sigma / sigma)
         by_cross = solve_lower(gp.factor, weights, transposed=True).T
         # r² = Σ (x_j − p_j)², x in units of the lengthscales.
-        w = 2.0 * hyper.signal * by_cross * by_r * matern52_slope(r2)
+        w = 2.0 * hyper.signal * by_cross * by_r * slope
         return values, (w.sum(axis=1)[:, None] * x - product(w, points)) / hyper.cont

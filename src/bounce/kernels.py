@@ -38,10 +38,19 @@ def matern52(r2: Array) -> Array:
     return k
 
 
-def matern52_slope(r2: Array) -> Array:
-    """Return the derivative with respect to r²: −5/6·(1 + s)·exp(−s)."""
-    s = SQRT5 * np.sqrt(r2)
-    return (-5.0 / 6.0) * (1.0 + s) * np.exp(-s)
+def matern52_and_slope(r2: Array) -> tuple[Array, Array]:
+    """Return the kernel and its derivative with respect to r²: −5/6·(1 + s)·exp(−s)."""
+    s = np.sqrt(r2)
+    s *= SQRT5
+    decay = np.exp(-s)
+    slope = s + 1.0
+    k = s * s
+    k *= 1.0 / 3.0
+    k += slope
+    k *= decay
+    slope *= decay
+    slope *= -5.0 / 6.0
+    return k, slope
 
 
 def squared_distance(a: Array, b: Array) -> Array:

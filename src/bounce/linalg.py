@@ -55,7 +55,7 @@ def solve(factor: Array, right: Array) -> Array:
 
 def inverse(factor: Array) -> Array:
     """Return K⁻¹ for K = L·Lᵀ."""
-    lower = lapack.dpotri(factor, lower=1)[0]
-    full = np.tril(lower, -1)
-    full += np.tril(lower).T
-    return np.asarray(full)
+    lower = np.asarray(lapack.dpotri(factor, lower=1)[0])  # above the diagonal stay the zeros of L
+    full = lower + lower.T
+    full[np.diag_indices(len(full))] *= 0.5
+    return full

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import ndtri
 
 from bounce.acquisition import SAMPLES, Acquisition, deviation
@@ -35,7 +34,7 @@ RAW_SAMPLES, CONT_STARTS = 512, 10
 ROUNDS = 5  # interleaved steps of a mixed search
 CONT_ITERATIONS = 50
 # A further point of a batch starts from what the points before it found, so fewer and shorter searches do.
-NEXT_COMB_STARTS, NEXT_CONT_STARTS, NEXT_CONT_ITERATIONS = 4, 2, 20
+NEXT_COMB_STARTS, NEXT_CONT_STARTS, NEXT_CONT_ITERATIONS = 3, 2, 20
 BLOCK = 2**21  # entries of a matrix computed at once
 AT_ONCE = 256  # candidates whose acquisition is brought up to date together
 MOVES = 2**14  # neighbours looked at per start and step; beyond it, a random part of them
@@ -263,6 +262,8 @@ def _climb_reals(
     acquisition: Acquisition, region: Region, z: Codes, values: Array, iterations: int
 ) -> tuple[Codes, Array]:
     """Move the reals of all rows uphill together by L-BFGS inside the box; bins stay as they are."""
+    from scipy.optimize import minimize  # slow to import, so not before the first search
+
     reals = region.space.reals
     shape = (len(z), len(reals))
     low, high = region.box

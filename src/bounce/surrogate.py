@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.special import gammaln
 
-from bounce.kernels import Hyper, Kernel, Metric, matern52, matern52_slope, squared_distance
+from bounce.kernels import Hyper, Kernel, Metric, matern52_and_slope, squared_distance
 from bounce.linalg import Array, cholesky, inverse, product, solve, solve_lower
 from bounce.parameters import Codes
 from bounce.space import Space
@@ -30,7 +30,7 @@ NOISE_PRIOR = (1.1, 0.1)
 LENGTHSCALE_BOUNDS = (5e-3, 1e3)
 SIGNAL_BOUNDS = (1e-3, 1e3)
 NOISE_BOUNDS = (NOISE_FLOOR, 1e1)
-ITERATIONS = 50
+ITERATIONS = 40
 
 
 def standardized(values: Array) -> Array:
@@ -43,9 +43,8 @@ def standardized(values: Array) -> Array:
     return centred / deviation if deviation > 1e-14 else np.zeros_like(values)
 
 
-def _log_gamma(x: Array | float, prior: tuple[float, float]) -> Array:
-    shape, rate = prior
-    return np.asarray((shape - 1.0) * np.log(x) - rate * x + shape * math.log(rate) - math.lgamma(shape))
+def _log_gamma(x: Array, shape: Array, rate: Array) -> Array:
+    return np.asarray((shape - 1.0) * np.log(x) - rate * x + shape * np.log(rate) - gammaln(shape))
 
 
 def _dot(a: Array, b: Array) -> float:
@@ -71,6 +70,8 @@ class LogPosterior:
         self.n_cont = len(space.reals)
         self.has_comb = bool(len(space.combinatorial))
         self.mixed = self.has_comb and self.n_cont > 0
+        lengthscales = int(self.has_comb) + self.n_cont
+        self.priors = np.array([LENGTHSCALE_PRIOR] * lengthscales + [SIGNAL_PRIOR, NOISE_PRIOR]).T
         self.reals = z[:, space.reals] - 0.5
         metric = Metric(space)
         self.d2 = metric(z, z) if self.has_comb else np.zeros((0, 0))
@@ -106,7 +107,8 @@ class LogPosterior:
     def _comb(self, r2_scale: float) -> tuple[Array, Array]:
         """Return k_c and its derivative with respect to log ℓ."""
         r2 = (self.d2 if self.index is None else self.levels) * r2_scale
-        k, slope = matern52(r2), -2.0 * r2 * matern52_slope(r2)
+        k, slope = matern52_and_slope(r2)
+        slope = -2.0 * r2 * slope
         return (k, slope) if self.index is None else (k.take(self.index), slope.take(self.index))
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
@@ -120,7 +122,7 @@ class LogPosterior:
             x = self.reals / h.cont
             r2 = squared_distance(x, x)
             np.fill_diagonal(r2, 0.0)
-            k_r, slope_r = matern52(r2), matern52_slope(r2)
+            k_r, slope_r = matern52_and_slope(r2)
         if self.mixed:
             both, total = k_c * k_r, k_c + k_r
             k = h.rho * both + (1.0 - h.rho) * total
@@ -154,16 +156,17 @@ class LogPosterior:
         if self.mixed:
             gradient[-1] = h.signal * _dot(g, both - total)
 
-        priors = [LENGTHSCALE_PRIOR] * at + [SIGNAL_PRIOR, NOISE_PRIOR]
         natural = np.exp(theta[: at + 2])
-        shape, rate = np.array(priors).T
+        shape, rate = self.priors
         gradient[: at + 2] += (shape - 1.0) - rate * natural
-        value += float(sum(_log_gamma(x, prior) for x, prior in zip(natural, priors, strict=True)))
+        value += float(_log_gamma(natural, shape, rate).sum())
         return value, gradient
 
 
 def fit(space: Space, z: Codes, y: Array, starts: Sequence[Hyper]) -> Hyper:
     """Return the hyperparameters of the highest posterior found from some starts."""
+    from scipy.optimize import minimize  # slow to import, so not before the first fit
+
     posterior = LogPosterior(space, z, y)
 
     def loss(theta: Array) -> tuple[float, Array]:
