@@ -77,6 +77,54 @@ def demo(
     print(f"picture    {out}")
 
 
+data = typer.Typer(help="List and fetch the data files of the benchmarks.", no_args_is_help=True)
+app.add_typer(data, name="data")
+
+
+@data.command("list")
+def data_list() -> None:
+    """Show every data file: whether it is there, its size, its licence and its source."""
+    from rich.filesize import decimal
+
+    from bounce.benchmarks.data import files, find
+
+    for file in files():
+        path = find(file)
+        size = file.size if path is None else path.stat().st_size
+        shown = "size unknown" if size is None else decimal(size)
+        print(f"{file.name:<12}{'missing' if path is None else 'present':<10}{shown:<14}licence: {file.licence}")
+        print(f"    file    {path or file.file}")
+        print(f"    source  {file.source}")
+
+
+@data.command("fetch")
+def data_fetch(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Which files; all that have an address by default."),
+    ] = None,
+) -> None:
+    """Bring data files from their public sources, and check that they are what they should be."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TimeElapsedColumn, TransferSpeedColumn
+
+    from bounce.benchmarks.data import DataFile, fetch, fetchable, files
+
+    wanted = files(names) if names else fetchable()
+    columns = ("{task.description}", BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def show(file: DataFile, done: int, total: int | None) -> None:
+            if file.name not in tasks:
+                tasks[file.name] = progress.add_task(file.name, total=None)
+            progress.update(tasks[file.name], completed=done, total=total)
+
+        paths = fetch(wanted, show)
+    for path in paths:
+        print(path)
+
+
 def _check_picture(out: Path) -> None:
     """Refuse a picture that could not be written, before the work is done."""
     from bounce.errors import InvalidInput
