@@ -23,8 +23,8 @@ import bounce.cli
 from bounce.benchmarks import data, slices, sources
 from bounce.benchmarks.atomic import replacing
 from bounce.benchmarks.data import DataFile, fetch, find, locate
-from bounce.benchmarks.sources import ByHand, DataError, Web, Wheel, ZipOnWeb
-from bounce.errors import InvalidInput
+from bounce.benchmarks.sources import ByHand, Web, Wheel, ZipOnWeb
+from bounce.errors import DataError, InvalidInput
 
 CONTENT = bytes(range(256)) * 4096  # 1 MiB
 

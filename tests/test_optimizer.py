@@ -749,7 +749,7 @@ def test_errors_form_one_tree() -> None:
         for n in bounce.__all__
         if isinstance(getattr(bounce, n), type) and issubclass(getattr(bounce, n), Exception)
     ]
-    assert len(names) == 9
+    assert len(names) == 10
     for name in names:
         error = getattr(bounce, name)
         assert issubclass(error, bounce.BounceError)

@@ -13,6 +13,7 @@ SURFACE = {
     "Bounce",
     "BounceError",
     "Categorical",
+    "DataError",
     "EvaluationFailed",
     "Integer",
     "InvalidInput",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bounce.errors import (
         BounceError,
+        DataError,
         EvaluationFailed,
         InvalidInput,
         InvalidOption,
@@ -35,6 +36,7 @@ __all__ = [
     "Bounce",
     "BounceError",
     "Categorical",
+    "DataError",
     "EvaluationFailed",
     "Integer",
     "InvalidInput",

@@ -125,6 +125,68 @@ def data_fetch(
         print(path)
 
 
+@app.command()
+def benchmark(
+    name: Annotated[str, typer.Argument(help="The problem; `bounce benchmark list` shows the names.")],
+    randomized: Annotated[bool, typer.Option("--randomized", help="The published randomised version.")] = False,
+    evals: Annotated[int, typer.Option(min=1, help="Evaluations per run.")] = 200,
+    batch: Annotated[int, typer.Option(min=1, help="Trials per ask.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of runs, with seeds 0, 1, ...")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option(help="Traces: FILE-seed0.jsonl, ...; named after the problem by default.")
+    ] = None,
+) -> None:
+    """Run Bounce on a problem of the paper, write a trace per seed, and print how good it got."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+    from rich.table import Table
+
+    from bounce import benchmarks
+    from bounce.errors import InvalidInput
+    from bounce.traces import record_all, summaries
+
+    if name == "list":
+        print("\n".join(benchmarks.names()))
+        return
+    out = out or Path(f"{name}{'-randomized' if randomized else ''}.jsonl")
+    if not out.parent.is_dir():
+        raise InvalidInput(f"there is no folder {str(out.parent)!r} for the traces")
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(f"{name}, {seeds} seed{'s' * (seeds > 1)}", total=seeds * evals)
+
+        def show(done: int) -> None:
+            progress.update(task, completed=done)
+
+        traces = record_all(name, randomized, evals, batch, range(seeds), jobs, out, show)
+    table = Table("evaluations", "mean best", "standard error", "lowest", "highest", title=out.stem)
+    for row in summaries(traces):
+        numbers = (row.mean, row.error, row.lowest, row.highest)
+        table.add_row(str(row.evaluations), *(f"{number:.6g}" for number in numbers))
+    Console().print(table)
+    for trace in traces:
+        print(trace.path)
+
+
+@app.command()
+def plot(
+    traces: Annotated[
+        list[Path], typer.Argument(help="Trace files; those that differ in their seed are averaged.")
+    ],
+    out: Annotated[Path, typer.Option(help="Where the picture goes (PNG, SVG or PDF).")] = Path("bounce.png"),
+) -> None:
+    """Draw traces: best value so far, trust-region length and target dimension over evaluations."""
+    from bounce.traces import read
+
+    _check_picture(out)
+    read_traces = [read(path) for path in traces]
+    from bounce.plots import comparison
+
+    comparison(read_traces, out)
+    print(out)
+
+
 def _check_picture(out: Path) -> None:
     """Refuse a picture that could not be written, before the work is done."""
     from bounce.errors import InvalidInput

@@ -8,7 +8,8 @@ BounceError
 │   ├── InvalidTell         a trial or a value handed to `tell` or `fail`
 │   └── InvalidState        a state document
 ├── NothingToAsk            (also RuntimeError) the budget is spent or the space is exhausted
-└── EvaluationFailed        (also RuntimeError) the objective gave no usable value
+├── EvaluationFailed        (also RuntimeError) the objective gave no usable value
+└── DataError               (also RuntimeError) a data file is missing, damaged or cannot be brought
 """
 
 
@@ -46,3 +47,7 @@ class NothingToAsk(BounceError, RuntimeError):
 
 class EvaluationFailed(BounceError, RuntimeError):
     """The objective returned something that is no finite number."""
+
+
+class DataError(BounceError, RuntimeError):
+    """A data file of a benchmark that is missing, damaged, or cannot be brought."""

@@ -56,6 +56,6 @@ def solve(factor: Array, right: Array) -> Array:
 def inverse(factor: Array) -> Array:
     """Return K⁻¹ for K = L·Lᵀ."""
     lower = np.asarray(lapack.dpotri(factor, lower=1)[0])  # above the diagonal stay the zeros of L
-    full = lower + lower.T
+    full: Array = lower + lower.T
     full[np.diag_indices(len(full))] *= 0.5
     return full

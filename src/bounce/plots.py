@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from bounce.state import Trial
+from bounce.traces import Trace
 
 
 def convergence(trials: Sequence[Trial], path: Path, *, title: str, maximize: bool = False) -> None:
@@ -26,4 +27,36 @@ def convergence(trials: Sequence[Trial], path: Path, *, title: str, maximize: bo
     upper.legend()
     lower.step([t.id + 1 for t in trials], [t.target_dim for t in trials], where="post", color="C1")
     lower.set(xlabel="evaluations", ylabel="target dimension", ylim=(0, None))
+    figure.savefig(path, dpi=150)
+
+
+def comparison(traces: Sequence[Trace], path: Path) -> None:
+    """Draw traces by label: best so far (mean and standard error), lengths of the region, target dimension."""
+    from matplotlib.figure import Figure
+
+    labels = list(dict.fromkeys(trace.label for trace in traces))
+    figure = Figure(figsize=(8, 9), layout="constrained")
+    best, lengths, dims = figure.subplots(3, 1, sharex=True, height_ratios=[3, 1.5, 1.5])
+    for color, label in enumerate(labels):
+        group = [trace for trace in traces if trace.label == label]
+        n = min(len(trace.rows) for trace in group)
+        evaluation = np.arange(1, n + 1)
+        curves = np.array([trace.best[:n] for trace in group])
+        mean, error = curves.mean(axis=0), curves.std(axis=0, ddof=min(1, len(group) - 1)) / np.sqrt(len(group))
+        best.plot(evaluation, mean, color=f"C{color}", label=f"{label} ({len(group)})")
+        best.fill_between(evaluation, mean - error, mean + error, color=f"C{color}", alpha=0.25, linewidth=0)
+        for name, style in (("length_comb", "-"), ("length_cont", "--")):
+            length = np.array([trace.column(name)[:n] for trace in group]).mean(axis=0)
+            if length.any():
+                lengths.plot(evaluation, length, style, color=f"C{color}", label=f"{label}, {name[7:]}")
+        dims.plot(
+            evaluation,
+            np.array([trace.column("target_dim")[:n] for trace in group]).mean(axis=0),
+            color=f"C{color}",
+        )
+    best.set(ylabel="best value so far", title="mean and standard error over seeds")
+    best.legend()
+    lengths.set(ylabel="trust-region length", yscale="log")
+    lengths.legend(fontsize="small")
+    dims.set(xlabel="evaluations", ylabel="target dimension", ylim=(0, None))
     figure.savefig(path, dpi=150)

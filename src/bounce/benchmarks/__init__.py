@@ -20,10 +20,9 @@ from bounce.benchmarks.maxsat import cluster60, maxsat60, maxsat125
 from bounce.benchmarks.mopta import mopta08
 from bounce.benchmarks.pest import Pest25
 from bounce.benchmarks.problem import Problem
-from bounce.benchmarks.sources import DataError
 from bounce.benchmarks.svm import svm53, svm388
 from bounce.benchmarks.wrappers import Noisy, Padded, Randomized
-from bounce.errors import InvalidInput
+from bounce.errors import DataError, InvalidInput
 
 __all__ = ["DataError", "Labs", "Noisy", "Padded", "Problem", "Randomized", "load", "names"]
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from bounce.benchmarks import slices
 from bounce.benchmarks.atomic import replacing
-from bounce.benchmarks.sources import ByHand, DataError, Report, Scratch, Source, Web, Wheel, ZipOnWeb
-from bounce.errors import InvalidInput
+from bounce.benchmarks.sources import ByHand, Report, Scratch, Source, Web, Wheel, ZipOnWeb
+from bounce.errors import DataError, InvalidInput
 
 
 @dataclass(frozen=True)

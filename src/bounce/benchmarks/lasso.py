@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bounce.benchmarks.data import locate
 from bounce.benchmarks.problem import Problem, Values, require
-from bounce.benchmarks.sources import DataError
+from bounce.errors import DataError
 from bounce.parameters import Codes, Real
 from bounce.space import Space
 

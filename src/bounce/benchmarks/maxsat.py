@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from bounce.benchmarks.data import locate
 from bounce.benchmarks.problem import Problem, Values
-from bounce.benchmarks.sources import DataError
+from bounce.errors import DataError
 from bounce.parameters import Binary, Codes
 from bounce.space import Space
 

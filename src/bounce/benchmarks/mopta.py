@@ -21,8 +21,7 @@ import numpy as np
 
 from bounce.benchmarks.data import locate
 from bounce.benchmarks.problem import Problem, Values
-from bounce.benchmarks.sources import DataError
-from bounce.errors import EvaluationFailed
+from bounce.errors import DataError, EvaluationFailed
 from bounce.parameters import Codes, Real
 from bounce.space import Space
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Protocol
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
-from bounce.errors import BounceError
+from bounce.errors import DataError
 
 PIECE = 2**18
 TIMEOUT = 60.0  # seconds without a byte
@@ -28,10 +28,6 @@ Report = Callable[[int, int | None], None]
 
 Scratch = Callable[[], Path]
 """Returns a temporary folder, the same for all files of a fetch; it is made when first asked for."""
-
-
-class DataError(BounceError, RuntimeError):
-    """A data file that is missing, damaged, or cannot be brought."""
 
 
 class Source(Protocol):

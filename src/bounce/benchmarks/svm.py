@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bounce.benchmarks.data import locate
 from bounce.benchmarks.problem import Problem, Values, require
 from bounce.benchmarks.slices import Table, read
-from bounce.benchmarks.sources import DataError
+from bounce.errors import DataError
 from bounce.parameters import Binary, Codes, Real
 from bounce.space import Space
 

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bounce import benchmarks
+from bounce.errors import InvalidInput
+from bounce.plots import comparison
+from bounce.traces import FIELDS, Trace, path_of, read, record, summaries
+
+COMMAND = [sys.executable, "-m", "bounce"]
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120)
+
+
+def rows(values: list[float | None]) -> list[dict[str, Any]]:
+    fixed = dict.fromkeys(FIELDS, 0) | {"point": {}, "state": "done"}
+    return [fixed | {"id": i, "value": value} for i, value in enumerate(values)]
+
+
+def test_a_benchmark_writes_a_trace_per_seed_and_prints_a_table(tmp_path: Path) -> None:
+    done = run(
+        *["benchmark", "labs20", "--randomized", "--evals", "12", "--batch", "2", "--seeds", "3", "--jobs", "2", "--out", "a.jsonl"],
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    problem = benchmarks.load("labs20", randomized=True)
+    traces = [read(tmp_path / f"a-seed{seed}.jsonl") for seed in range(3)]
+    for trace in traces:
+        assert [row["id"] for row in trace.rows] == list(range(12))
+        assert all(tuple(row) == FIELDS for row in trace.rows)
+        assert [row["value"] for row in trace.rows] == [problem(row["point"]) for row in trace.rows]
+        assert trace.label == "a"
+    last = summaries(traces)[-1]
+    assert last.mean == pytest.approx(np.mean([min(row["value"] for row in t.rows) for t in traces]))
+    assert f"{last.mean:.6g}" in done.stdout
+    assert done.stdout.splitlines()[-3:] == [f"a-seed{seed}.jsonl" for seed in range(3)]
+    picture = run("plot", *(f"a-seed{seed}.jsonl" for seed in range(3)), "--out", "a.svg", cwd=tmp_path)
+    assert picture.returncode == 0, picture.stderr
+    assert "a (3)" in (tmp_path / "a.svg").read_text()
+
+
+def test_the_number_of_jobs_changes_nothing(tmp_path: Path) -> None:
+    def points(path: Path) -> list[Any]:
+        return [row["point"] for row in read(path).rows]
+
+    for jobs in ("1", "2"):
+        done = run(
+            *f"benchmark labs20 --evals 9 --seeds 2 --jobs {jobs} --out j{jobs}.jsonl".split(), cwd=tmp_path
+        )
+        assert done.returncode == 0, done.stderr
+    for seed in range(2):
+        assert points(tmp_path / f"j1-seed{seed}.jsonl") == points(tmp_path / f"j2-seed{seed}.jsonl")
+
+
+def test_the_names_are_listed(tmp_path: Path) -> None:
+    assert run("benchmark", "list", cwd=tmp_path).stdout.split() == benchmarks.names()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("benchmark nonsense", "there is no problem 'nonsense'; the names are labs50"),
+        ("benchmark branin500 --randomized", "no randomised version of 'branin500'"),
+        ("benchmark labs20 --out nowhere/a.jsonl", "no folder 'nowhere'"),
+        ("plot missing.jsonl", "missing.jsonl"),
+        ("plot empty.jsonl", "it is empty"),
+        ("plot prose.jsonl", "prose.jsonl, line 1: a line of a trace must be a JSON object"),
+        ("plot short.jsonl", "short.jsonl, line 1: the line lacks ['id'"),
+        ("plot binary.jsonl", "it is not text"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(arguments: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "prose.jsonl").write_text("once upon a time\n")
+    (tmp_path / "short.jsonl").write_text("{}\n")
+    (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe\x00")
+    done = run(*arguments.split(), cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_trace_of_a_stopped_run_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "run-seed4.jsonl"
+    record("labs10", False, 8, 1, 4, path)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(lines[:5]) + "\n")
+    assert len(read(path).rows) == 5
+
+
+def test_best_so_far_and_summaries_by_hand() -> None:
+    one = Trace(Path("x-seed0.jsonl"), rows([None, 3.0, 5.0, 1.0]))
+    two = Trace(Path("x-seed1.jsonl"), rows([4.0, 4.0, 2.0, 2.0, 0.0]))
+    assert one.best[1:].tolist() == [3.0, 3.0, 1.0]
+    assert np.isnan(one.best[0])
+    half, end = summaries([one, two], (0.5, 1.0))
+    assert (half.evaluations, half.mean, half.lowest, half.highest) == (2, 3.5, 3.0, 4.0)
+    assert (end.evaluations, end.mean, end.error) == (4, 1.5, 0.5)
+    assert summaries([one], (1.0,))[0].error == 0.0
+
+
+def test_traces_are_named_after_their_seeds() -> None:
+    assert path_of(Path("runs/labs50.jsonl"), 3) == Path("runs/labs50-seed3.jsonl")
+    assert path_of(Path("labs50"), 0) == Path("labs50-seed0.jsonl")
+
+
+def test_one_trace_can_be_drawn(tmp_path: Path) -> None:
+    comparison([Trace(Path("x.jsonl"), rows([3.0, 2.0]))], tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_unknown_problem_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="no problem"):
+        record("labs0", False, 5, 1, 0, tmp_path / "a.jsonl")
+    assert not list(tmp_path.iterdir())
+
+
+def test_fields_are_json(tmp_path: Path) -> None:
+    record("ackley53", True, 7, 1, 0, tmp_path / "a.jsonl")
+    first = json.loads((tmp_path / "a.jsonl").read_text().splitlines()[0])
+    assert isinstance(first["point"], dict)
+    assert first["seconds_eval"] >= 0
