@@ -27,10 +27,9 @@ def rows(values: list[float | None]) -> list[dict[str, Any]]:
 
 
 def test_a_benchmark_writes_a_trace_per_seed_and_prints_a_table(tmp_path: Path) -> None:
-    done = run(
-        *["benchmark", "labs20", "--randomized", "--evals", "12", "--batch", "2", "--seeds", "3", "--jobs", "2", "--out", "a.jsonl"],
-        cwd=tmp_path,
-    )
+    options = {"--evals": 12, "--batch": 2, "--seeds": 3, "--jobs": 2, "--out": "a.jsonl"}
+    words = [str(word) for option in options.items() for word in option]
+    done = run("benchmark", "labs20", "--randomized", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     problem = benchmarks.load("labs20", randomized=True)
     traces = [read(tmp_path / f"a-seed{seed}.jsonl") for seed in range(3)]

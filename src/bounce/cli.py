@@ -152,6 +152,7 @@ def benchmark(
     out = out or Path(f"{name}{'-randomized' if randomized else ''}.jsonl")
     if not out.parent.is_dir():
         raise InvalidInput(f"there is no folder {str(out.parent)!r} for the traces")
+    benchmarks.load(name, randomized)  # what is wrong with it is said before anything runs
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(f"{name}, {seeds} seed{'s' * (seeds > 1)}", total=seeds * evals)

@@ -57,6 +57,7 @@ def comparison(traces: Sequence[Trace], path: Path) -> None:
     best.set(ylabel="best value so far", title="mean and standard error over seeds")
     best.legend()
     lengths.set(ylabel="trust-region length", yscale="log")
-    lengths.legend(fontsize="small")
+    if lengths.lines:
+        lengths.legend(fontsize="small")
     dims.set(xlabel="evaluations", ylabel="target dimension", ylim=(0, None))
     figure.savefig(path, dpi=150)

@@ -109,7 +109,6 @@ def record_all(
     progress: Callable[[int], None],
 ) -> list[Trace]:
     """Run all seeds in processes of one BLAS thread each; `progress` hears how many trials are done in all."""
-    benchmarks.load(name, randomized)  # what is wrong with it is said here, once
     paths = [path_of(out, seed) for seed in seeds]
     for path in paths:
         path.unlink(missing_ok=True)
