@@ -12,7 +12,7 @@ test: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest --cov --cov-report=term
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --cov --cov-report=term
 
 .venv/ready: pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Bounce needs Python 3.11 or later")'

@@ -461,10 +461,10 @@ def test_an_ask_that_raises_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         o.tell(o.ask(6), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     state = json.dumps(opt.state_dict())
     with monkeypatch.context() as patch:
-        patch.setattr("bounce.optimizer.propose", lambda *a, rng, **k: [rng.random(), 1 / 0])
+        patch.setattr("bounce.model.propose", lambda *a, rng, **k: [rng.random(), 1 / 0])
         with pytest.raises(ZeroDivisionError):
             opt.ask()
-        patch.setattr("bounce.optimizer.propose", lambda *a, rng, **k: exec("raise KeyboardInterrupt"))
+        patch.setattr("bounce.model.propose", lambda *a, rng, **k: exec("raise KeyboardInterrupt"))
         with pytest.raises(KeyboardInterrupt):
             opt.ask()
     assert json.dumps(opt.state_dict()) == state

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from bounce import Binary, Categorical, Integer, Ordinal, Space
 from bounce.acquisition import Acquisition
+from bounce.candidates import Seen
 from bounce.kernels import Hyper, Kernel
 from bounce.parameters import Codes, Kind
-from bounce.search import Region, Seen, ball_size, neighbours, propose
+from bounce.region import Region, ball_size, neighbours
+from bounce.search import propose
 from bounce.surrogate import GP, standardized
 from spaces import binary, mixed, reals, rows, spaces
 

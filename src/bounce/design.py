@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bounce.candidates import Seen
 from bounce.embedding import Embedding
 from bounce.parameters import Codes, on_grid
-from bounce.search import Seen
 
 TRIES = 64
 LISTED = 100_000  # a space with at most this many points is listed when chance finds no new one

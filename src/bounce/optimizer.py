@@ -12,32 +12,39 @@ import math
 import operator
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
-from bounce.design import LISTED, initial_points
+from bounce.candidates import Seen
+from bounce.design import initial_points
 from bounce.embedding import Embedding
 from bounce.errors import InvalidInput, InvalidOption, InvalidState, InvalidTell, NothingToAsk
-from bounce.kernels import Hyper, Kernel
-from bounce.linalg import Array
+from bounce.kernels import Hyper
+from bounce.model import Model
 from bounce.options import Options, whole
 from bounce.parameters import Codes
 from bounce.schedule import Schedule
-from bounce.search import Region, Seen, propose
 from bounce.space import Space
-from bounce.state import Head, Record, Trial, head_from_dict, head_to_dict, record_from_dict, record_to_dict
-from bounce.surrogate import GP, cold, fit, standardized
+from bounce.state import (
+    Head,
+    Record,
+    Trial,
+    head_from_dict,
+    head_to_dict,
+    observations,
+    record_from_dict,
+    record_to_dict,
+)
+from bounce.told import finite, is_single, listed
 from bounce.trust_region import TrustRegion, after, improves
 
 logger = logging.getLogger("bounce")
 
 STATE_VERSION = 1
-REFIT_SHARE = 20  # hyperparameters are fitted again when one in so many observations is new
-PENDING_MOST = 512  # pending points that a proposal takes into account, the newest first
 
 
 class Bounce:
@@ -107,8 +114,7 @@ class Bounce:
         self._records: list[Record] = []
         self._tells = 0
         self._keys: set[bytes] = set()
-        self._latents: tuple[Embedding, Codes] | None = None
-        self._base: tuple[tuple[int, int], GP] | None = None
+        self._model = Model()
 
     # What a user sees
 
@@ -126,7 +132,7 @@ class Bounce:
     def best(self) -> Trial | None:
         """The trial with the best value, the earliest of several; None before the first value."""
         done = [record for record in self._records if record.trial.state == "done"]
-        best = min(done, key=lambda record: self._sign * _value(record.trial), default=None)
+        best = min(done, key=lambda record: self._sign * record.value, default=None)
         return None if best is None else _snapshot(best)
 
     @property
@@ -169,7 +175,7 @@ class Bounce:
 
     def tell(self, trials: Trial | int | Sequence[Trial | int], values: Any) -> None:
         """Give the value of a trial, or the values of several; all are taken or none."""
-        several = [values] if _is_single(trials) else _sequence(values)
+        several = [values] if is_single(trials) else listed(values)
         ids = self._pending_ids(trials)
         if len(several) != len(ids):
             raise InvalidTell(f"{len(ids)} trials need {len(ids)} values, not {len(several)}")
@@ -344,14 +350,18 @@ class Bounce:
             seen.keys = lambda z, embedding=embedding: self.space.keys(embedding.up(z))  # type: ignore[misc]
             need = n - len(drafts)
             design_left = head.design_size - head.design_used
-            if design_left > 0 or not self._data(head.restart):
-                count = need if not self._data(head.restart) else min(need, design_left)
+            known = bool(observations(self._records, head.restart))
+            if design_left > 0 or not known:
+                count = min(need, design_left) if known else need
                 z = initial_points(embedding, head.design_used, count, seen, seed=head.design_seed, rng=self._rng)
                 found: list[tuple[Codes, float | None]] = [(row, None) for row in z]
                 head = replace(head, design_used=head.design_used + len(z))
             else:
                 count = need
-                head, found = self._proposals(head, count, drafts, seen)
+                head, chosen = self._model.propose(
+                    head, self._records, drafts, count, seen, sign=self._sign, rng=self._rng
+                )
+                found = [(proposal.z, proposal.value) for proposal in chosen]
             for z_row, value in found:
                 drafts.append(self._draft(head, z_row, value, asked, len(drafts)))
             if len(found) < count:  # the target space holds no unseen point: split at once
@@ -377,97 +387,12 @@ class Bounce:
         )
         return Record(trial, head.embedding.up(z[None])[0], batch)
 
-    def _data(self, restart: int) -> list[Record]:
-        """Return the observations in the model, by id."""
-        return [
-            record for record in self._records if record.trial.state == "done" and record.trial.restart == restart
-        ]
-
-    def _latent(self, embedding: Embedding, records: Sequence[Record]) -> Codes:
-        """Return the latent codes of trials that lie in the target space."""
-        if not records:
-            return np.empty((0, len(embedding.members)))
-        cached = self._latents[1] if self._latents and self._latents[0] is embedding else None
-        if cached is None or len(cached) < len(self._records):
-            known = 0 if cached is None else len(cached)
-            new = embedding.down(np.stack([record.codes for record in self._records[known:]]))[0]
-            cached = new if cached is None else np.concatenate([cached, new])
-            self._latents = (embedding, cached)
-        stored = [record.trial.id for record in records if record.trial.id < len(self._records)]
-        drafts = [record.codes for record in records if record.trial.id >= len(self._records)]
-        z = cached[stored]
-        return np.concatenate([z, embedding.down(np.stack(drafts))[0]]) if drafts else z
-
-    def _proposals(
-        self, head: Head, n: int, drafts: Sequence[Record], seen: Seen
-    ) -> tuple[Head, list[tuple[Codes, float | None]]]:
-        """Let the model choose up to n points."""
-        embedding, data = head.embedding, self._data(head.restart)
-        values = np.array([self._sign * _value(record.trial) for record in data])
-        head = self._fitted(head, data, standardized(values))
-        assert head.hyper is not None
-        # Data of the last fit first, then what came since; both by id.
-        order = np.argsort([_told(record) >= head.fitted for record in data], kind="stable")
-        z, y = self._latent(embedding, data)[order], standardized(values[order])
-        n_fit = sum(_told(record) < head.fitted for record in data)
-        if self._base is None or self._base[0] != (head.space, head.fitted):
-            kernel = Kernel(embedding.latent, head.hyper)
-            self._base = ((head.space, head.fitted), GP.at(kernel, z[:n_fit]))
-        gp = self._base[1].extended(z[n_fit:], noise=head.hyper.noise)
-        pending = [
-            record
-            for record in [*self._records, *drafts]
-            if record.trial.state == "pending" and record.trial.restart == head.restart
-        ]
-        centre = z[int(np.argmin(y))]
-        reals = embedding.latent.reals
-        region = Region(
-            embedding.latent,
-            centre,
-            head.region.radius,
-            head.region.box(centre[reals], head.hyper.cont) if len(reals) else np.empty((2, 0)),
-        )
-
-        def everything() -> Codes:
-            points = embedding.points(LISTED)
-            return np.empty((0, len(embedding.members))) if points is None else points
-
-        chosen = propose(
-            gp,
-            y - gp.mean(y),
-            self._latent(embedding, pending[-PENDING_MOST:]),
-            region,
-            n,
-            seen,
-            everything,
-            rng=self._rng,
-        )
-        return head, [(proposal.z, proposal.value) for proposal in chosen]
-
-    def _fitted(self, head: Head, data: Sequence[Record], y: Array) -> Head:
-        """Fit the hyperparameters again if the space is new or enough observations are."""
-        new = sum(_told(record) >= head.fitted for record in data)
-        moved = head.fitted_space != head.space
-        if head.hyper is not None and not moved and new * REFIT_SHARE < len(data):
-            return head
-        latent = head.embedding.latent
-        starts = [cold(latent)]
-        # Among reals alone, a fit that starts from the last one keeps the variables it once took for important:
-        # on Branin in 100 dimensions the mean best of 20 seeds was 0.61 so, and 0.47 afresh. With other kinds
-        # there are few lengthscales, and the last fit is the better start.
-        if head.hyper is not None and len(latent.combinatorial):
-            starts = [head.hyper, *starts] if moved else [head.hyper]
-        z = self._latent(head.embedding, data)
-        hyper = fit(latent, z, y, starts)
-        logger.debug("fit to %d observations: %s", len(data), hyper)
-        return replace(head, hyper=hyper, fitted=self._tells, fitted_space=head.space)
-
     # What comes back
 
     def _pending_ids(self, trials: Trial | int | Sequence[Trial | int]) -> list[int]:
         """Return ids of pending trials of this run, or say what is wrong with one."""
         ids: list[int] = []
-        several = [trials] if _is_single(trials) else trials
+        several = [trials] if is_single(trials) else trials
         for trial in cast(Sequence[Trial | int], several):
             try:
                 i = operator.index(trial.id if isinstance(trial, Trial) else trial)
@@ -504,10 +429,10 @@ class Bounce:
         counted = [m for m in batch if m.proposed and m.trial.space == head.space]
         if not counted:
             return
-        ids = {m.trial.id for m in counted}
-        others = [r for r in self._data(head.restart) if r.trial.id not in ids]
-        incumbent = min((self._sign * _value(r.trial) for r in others), default=math.inf)
-        best = min((self._sign * _value(m.trial) for m in counted if m.trial.state == "done"), default=math.inf)
+        ids = {m.id for m in counted}
+        others = [r for r in observations(self._records, head.restart) if r.id not in ids]
+        incumbent = min((self._sign * r.value for r in others), default=math.inf)
+        best = min((self._sign * m.value for m in counted if m.trial.state == "done"), default=math.inf)
         region = after(
             head.region,
             improves(best, incumbent),
@@ -520,16 +445,6 @@ class Bounce:
 
 def _snapshot(record: Record) -> Trial:
     return replace(record.trial, point=dict(record.trial.point))
-
-
-def _value(trial: Trial) -> float:
-    assert trial.value is not None
-    return trial.value
-
-
-def _told(record: Record) -> int:
-    assert record.told is not None
-    return record.told
 
 
 def _inherited(head: Head, child: Embedding) -> Hyper | None:
@@ -546,31 +461,3 @@ def _difference(stored: Space, given: Space) -> str:
         if a != b:
             return f"it has {a!r} where the given space has {b!r}"
     return f"it has {len(stored)} parameters, the given space has {len(given)}"
-
-
-def _is_single(trials: object) -> bool:
-    if isinstance(trials, np.ndarray):
-        return trials.ndim == 0
-    return not isinstance(trials, Sequence) or isinstance(trials, str | bytes)
-
-
-def _sequence(values: Any) -> list[Any]:
-    unordered = isinstance(values, str | bytes | Mapping | Set)
-    zero_dimensional = isinstance(values, np.ndarray) and values.ndim == 0
-    if not isinstance(values, Iterable) or unordered or zero_dimensional:
-        raise InvalidTell(f"several trials need a list of values, not {values!r}")
-    return list(values)
-
-
-def finite(value: Any) -> float:
-    """Return a value as a finite float, or say that it is none."""
-    try:
-        plain = value.item() if isinstance(value, np.ndarray | np.generic) else value
-        if isinstance(plain, str | bytes | complex):
-            raise TypeError
-        number = float(plain)
-    except Exception:  # whatever a foreign object's conversion raises
-        raise InvalidTell(f"a value must be a finite number, not {value!r}") from None
-    if not math.isfinite(number):
-        raise InvalidTell(f"a value must be a finite number, not {number!r}")
-    return number

@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from bounce.errors import EvaluationFailed, InvalidOption, InvalidTell
-from bounce.optimizer import Bounce, finite
+from bounce.optimizer import Bounce
 from bounce.parameters import Scalar
 from bounce.space import Space
 from bounce.state import Trial
+from bounce.told import finite
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ Both become JSON values and come back bit for bit. Codes on the grid of `bounce.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
@@ -63,6 +63,23 @@ class Record:
     """Its place in the order of tells."""
 
     @property
+    def id(self) -> int:
+        """The trial's id."""
+        return self.trial.id
+
+    @property
+    def value(self) -> float:
+        """The value of a trial that is done."""
+        assert self.trial.value is not None
+        return self.trial.value
+
+    @property
+    def tell(self) -> int:
+        """The place of a finished trial in the order of tells."""
+        assert self.told is not None
+        return self.told
+
+    @property
     def proposed(self) -> bool:
         """Whether the model chose it; initial points neither move the region nor use its budget."""
         return self.trial.acquisition is not None
@@ -88,6 +105,11 @@ class Head:
     """How many tells the last fit had seen."""
     fitted_space: int
     """The space it was made in."""
+
+
+def observations(records: Sequence[Record], restart: int) -> list[Record]:
+    """Return the trials with a value since a restart, by id: the data of the model."""
+    return [r for r in records if r.trial.state == "done" and r.trial.restart == restart]
 
 
 def record_to_dict(record: Record) -> dict[str, Any]:
