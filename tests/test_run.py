@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import pytest
 
 import bounce
-from bounce import EvaluationFailed, InvalidOption, Trial
+from bounce import EvaluationFailed, InvalidInput, InvalidOption, Trial
 from spaces import binary, mixed
 
 
@@ -137,6 +138,13 @@ def test_a_result_becomes_a_table() -> None:
     assert list(frame["value"]) == [t.value for t in result.trials]
     assert list(frame["point.category0"]) == [t.point["category0"] for t in result.trials]
     assert {"state", "target_dim", "seconds_ask"} <= set(frame.columns)
+
+
+def test_a_table_without_pandas_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = bounce.minimize(count_ones, binary(4), budget=2, seed=0)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(InvalidInput, match=r"bounce-bo\[frame\]"):
+        result.to_frame()
 
 
 @pytest.mark.parametrize(

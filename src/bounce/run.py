@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from bounce.errors import EvaluationFailed, InvalidOption, InvalidTell
+from bounce.errors import EvaluationFailed, InvalidInput, InvalidOption, InvalidTell
 from bounce.optimizer import Bounce
 from bounce.parameters import Scalar
 from bounce.space import Space
@@ -35,8 +35,10 @@ class Result:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the trials as a pandas table: a column per parameter, then what is known of each trial."""
-        import pandas as pd
-
+        try:
+            import pandas as pd
+        except ImportError:
+            raise InvalidInput("a table needs pandas: pip install 'bounce-bo[frame]'") from None
         rows = []
         for trial in self.trials:
             facts = asdict(trial)
