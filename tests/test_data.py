@@ -368,7 +368,7 @@ def test_a_file_is_looked_for_in_the_given_folder_then_in_the_cache(folder: Path
 def test_a_damaged_file_is_not_used(folder: Path, catalogue: DataFile) -> None:
     folder.mkdir()
     (folder / "thing.bin").write_bytes(CONTENT[1:])
-    with pytest.raises(DataError, match=r"thing\.bin is damaged .*: run `bounce data fetch thing`"):
+    with pytest.raises(DataError, match=r"thing\.bin is damaged: run `bounce data fetch thing`"):
         locate("thing")
 
 
@@ -509,3 +509,17 @@ def test_the_command_fetches_and_prints_where_the_file_is(
     assert capsys.readouterr().err.endswith("look for it at https://here and put it there\n")
     assert run_cli(monkeypatch, "data", "fetch", "nothing") == 2
     assert capsys.readouterr().err == "bounce: there is no data file 'nothing'; the names are thing, other\n"
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty"])
+def test_a_damaged_table_is_recognised_by_its_content(damage: str, tmp_path: Path) -> None:
+    content = BytesIO()
+    np.savez_compressed(content, X=np.zeros((500, 385)), y=np.zeros(500))
+    whole = bytearray(content.getvalue())
+    if damage == "flipped":
+        whole[len(whole) // 2] ^= 4
+    path = tmp_path / "slice_svm388.npz"
+    path.write_bytes({"cut": whole[:300], "flipped": whole, "empty": b""}[damage])
+    assert not slices.sound(path, 388)
+    with pytest.raises(ValueError, match="is not the table of the 388-dimensional SVM problem"):
+        slices.read(path, 388)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from bounce import benchmarks
+from bounce.benchmarks import Labs
 from bounce.errors import InvalidInput
 from bounce.plots import comparison
-from bounce.traces import FIELDS, Trace, path_of, read, record, summaries
+from bounce.traces import FIELDS, Trace, grouped, path_of, read, record, summaries
 
 COMMAND = [sys.executable, "-m", "bounce"]
 
@@ -60,6 +61,34 @@ def test_the_number_of_jobs_changes_nothing(tmp_path: Path) -> None:
         assert points(tmp_path / f"j1-seed{seed}.jsonl") == points(tmp_path / f"j2-seed{seed}.jsonl")
 
 
+def test_overwriting_replaces_all_traces_of_the_name(tmp_path: Path) -> None:
+    for words in ("--evals 6 --seeds 2", "--evals 3 --seeds 1 --overwrite"):
+        done = run(*f"benchmark labs10 {words} --out a.jsonl".split(), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["a-seed0.jsonl"]
+    assert len(read(tmp_path / "a-seed0.jsonl").rows) == 3
+
+
+def test_a_failed_evaluation_fails_its_trial_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def sometimes(self: Labs, point: dict[str, Any]) -> float:
+        calls.append(point)
+        if len(calls) == 4:
+            raise OSError("the disk is gone")
+        return float(len(calls))
+
+    monkeypatch.setattr(Labs, "__call__", sometimes)
+    record("labs10", False, 8, 1, 0, tmp_path / "a.jsonl")
+    assert [row["state"] for row in read(tmp_path / "a.jsonl").rows] == ["done"] * 3 + ["failed"] + ["done"] * 4
+
+
+def test_traces_of_several_folders_are_compared_not_mixed() -> None:
+    traces = [Trace(Path(folder, "x-seed0.jsonl"), rows([1.0])) for folder in ("old", "new")]
+    assert list(grouped(traces)) == ["old/x", "new/x"]
+    assert list(grouped(traces[:1])) == ["x"]
+
+
 def test_the_names_are_listed(tmp_path: Path) -> None:
     assert run("benchmark", "list", cwd=tmp_path).stdout.split() == benchmarks.names()
 
@@ -69,7 +98,13 @@ def test_the_names_are_listed(tmp_path: Path) -> None:
     [
         ("benchmark nonsense", "there is no problem 'nonsense'; the names are labs50"),
         ("benchmark branin500 --randomized", "no randomised version of 'branin500'"),
-        ("benchmark labs20 --out nowhere/a.jsonl", "no folder 'nowhere'"),
+        ("benchmark labs20 --out nowhere/a.jsonl", "in an existing folder, not 'nowhere/a.jsonl'"),
+        ("benchmark labs20 --out .", "need a file name"),
+        ("benchmark labs20 --out /proc/a.jsonl", "nothing can be written to the folder '/proc'"),
+        ("benchmark labs20 --out old.jsonl", "there is old-seed7.jsonl already"),
+        ("plot old-seed7.jsonl old-seed7.jsonl", "old-seed7.jsonl is given twice"),
+        ("plot old-seed7.jsonl old-seed8.jsonl", "they are different problems"),
+        ("plot wrong.jsonl", "wrong.jsonl, line 1: value cannot be 'abc'"),
         ("plot missing.jsonl", "missing.jsonl"),
         ("plot empty.jsonl", "it is empty"),
         ("plot prose.jsonl", "prose.jsonl, line 1: a line of a trace must be a JSON object"),
@@ -79,6 +114,9 @@ def test_the_names_are_listed(tmp_path: Path) -> None:
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(arguments: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "old-seed7.jsonl").write_text(json.dumps(rows([1.0])[0]) + "\n")
+    (tmp_path / "old-seed8.jsonl").write_text(json.dumps(rows([1.0])[0] | {"point": {"x": 1}}) + "\n")
+    (tmp_path / "wrong.jsonl").write_text(json.dumps(rows([1.0])[0] | {"value": "abc"}) + "\n")
     (tmp_path / "prose.jsonl").write_text("once upon a time\n")
     (tmp_path / "short.jsonl").write_text("{}\n")
     (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe\x00")

@@ -127,7 +127,7 @@ def data_fetch(
 
 @app.command()
 def benchmark(
-    name: Annotated[str, typer.Argument(help="The problem; `bounce benchmark list` shows the names.")],
+    name: Annotated[str, typer.Argument(help="The problem, such as labs50; the word list shows all.")],
     randomized: Annotated[bool, typer.Option("--randomized", help="The published randomised version.")] = False,
     evals: Annotated[int, typer.Option(min=1, help="Evaluations per run.")] = 200,
     batch: Annotated[int, typer.Option(min=1, help="Trials per ask.")] = 1,
@@ -136,6 +136,7 @@ def benchmark(
     out: Annotated[
         Path | None, typer.Option(help="Traces: FILE-seed0.jsonl, ...; named after the problem by default.")
     ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace traces of the same name.")] = False,
 ) -> None:
     """Run Bounce on a problem of the paper, write a trace per seed, and print how good it got."""
     from rich.console import Console
@@ -144,15 +145,23 @@ def benchmark(
 
     from bounce import benchmarks
     from bounce.errors import InvalidInput
-    from bounce.traces import record_all, summaries
+    from bounce.traces import existing, record_all, summaries
 
     if name == "list":
         print("\n".join(benchmarks.names()))
         return
     out = out or Path(f"{name}{'-randomized' if randomized else ''}.jsonl")
-    if not out.parent.is_dir():
-        raise InvalidInput(f"there is no folder {str(out.parent)!r} for the traces")
+    if out.is_dir() or not out.parent.is_dir():
+        raise InvalidInput(f"traces need a file name in an existing folder, not {str(out)!r}")
+    _check_folder(out.parent)
     benchmarks.load(name, randomized)  # what is wrong with it is said before anything runs
+    old = existing(out)
+    if old and not overwrite:
+        raise InvalidInput(
+            f"there is {old[0]} already: choose another --out, or --overwrite all traces of that name"
+        )
+    for path in old:
+        path.unlink()
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(f"{name}, {seeds} seed{'s' * (seeds > 1)}", total=seeds * evals)
@@ -194,16 +203,24 @@ def _check_picture(out: Path) -> None:
 
     if out.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InvalidInput(f"the picture must end in .png, .svg or .pdf, not {out.name!r}")
-    if not out.parent.is_dir() or out.is_dir():
-        raise InvalidInput(f"there is no folder {str(out.parent)!r} for a picture {out.name!r}")
-    try:
-        TemporaryFile(dir=out.parent).close()
-    except OSError as error:
-        raise InvalidInput(f"nothing can be written to the folder {str(out.parent)!r}: {error.strerror}") from None
+    if out.is_dir():
+        raise InvalidInput(f"the picture {str(out)!r} cannot be a folder")
+    if not out.parent.is_dir():
+        raise InvalidInput(f"there is no folder {str(out.parent)!r} for the picture")
+    _check_folder(out.parent)
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         raise InvalidInput("pictures need matplotlib: pip install 'bounce-bo[plot]'") from None
+
+
+def _check_folder(folder: Path) -> None:
+    from bounce.errors import InvalidInput
+
+    try:
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise InvalidInput(f"nothing can be written to the folder {str(folder)!r}: {error.strerror}") from None
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from bounce.state import Trial
-from bounce.traces import Trace
+from bounce.traces import Trace, grouped
 
 
 def convergence(trials: Sequence[Trial], path: Path, *, title: str, maximize: bool = False) -> None:
@@ -34,11 +34,10 @@ def comparison(traces: Sequence[Trace], path: Path) -> None:
     """Draw traces by label: best so far (mean and standard error), lengths of the region, target dimension."""
     from matplotlib.figure import Figure
 
-    labels = list(dict.fromkeys(trace.label for trace in traces))
+    groups = grouped(traces)
     figure = Figure(figsize=(8, 9), layout="constrained")
     best, lengths, dims = figure.subplots(3, 1, sharex=True, height_ratios=[3, 1.5, 1.5])
-    for color, label in enumerate(labels):
-        group = [trace for trace in traces if trace.label == label]
+    for color, (label, group) in enumerate(groups.items()):
         n = min(len(trace.rows) for trace in group)
         evaluation = np.arange(1, n + 1)
         curves = np.array([trace.best[:n] for trace in group])

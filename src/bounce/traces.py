@@ -12,16 +12,17 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bounce import benchmarks
-from bounce.errors import InvalidInput
+from bounce.errors import EvaluationFailed, InvalidInput
 from bounce.linalg import Array
 from bounce.optimizer import Bounce
 
@@ -66,15 +67,45 @@ def read(path: Path) -> Trace:
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
-            missing = [name for name in FIELDS if name not in row]
-        except (ValueError, TypeError):
-            raise InvalidInput(f"{path}, line {number}: a line of a trace must be a JSON object") from None
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise InvalidInput(f"{path}, line {number}: a line of a trace must be a JSON object")
+        missing = [name for name in FIELDS if name not in row]
         if missing:
             raise InvalidInput(f"{path}, line {number}: the line lacks {missing}")
+        wrong = [name for name in FIELDS if not _fits(name, row[name])]
+        if wrong:
+            raise InvalidInput(f"{path}, line {number}: {wrong[0]} cannot be {row[wrong[0]]!r}")
         rows.append(row)
     if not rows:
         raise InvalidInput(f"{path} is no trace: it is empty")
     return Trace(path, rows)
+
+
+def _fits(name: str, value: object) -> bool:
+    if name == "point":
+        return isinstance(value, dict)
+    if name == "state":
+        return value in ("done", "failed")
+    return (name == "value" and value is None) or (isinstance(value, int | float) and math.isfinite(value))
+
+
+def grouped(traces: Sequence[Trace]) -> dict[str, list[Trace]]:
+    """Return traces by label, with their folder where there are several; refuse what cannot be averaged."""
+    folders = {trace.path.parent for trace in traces}
+    groups: dict[str, list[Trace]] = {}
+    for trace in traces:
+        label = f"{trace.path.parent.name}/{trace.label}" if len(folders) > 1 else trace.label
+        group = groups.setdefault(label, [])
+        if any(trace.path.resolve() == other.path.resolve() for other in group):
+            raise InvalidInput(f"{trace.path} is given twice")
+        if group and group[0].rows[0]["point"].keys() != trace.rows[0]["point"].keys():
+            raise InvalidInput(
+                f"{trace.path} has other parameters than {group[0].path}: they are different problems"
+            )
+        group.append(trace)
+    return groups
 
 
 def path_of(out: Path, seed: int) -> Path:
@@ -82,18 +113,33 @@ def path_of(out: Path, seed: int) -> Path:
     return out.with_name(f"{out.stem}-seed{seed}{out.suffix or '.jsonl'}")
 
 
+def existing(out: Path) -> list[Path]:
+    """Return the traces that are already there under a name, of any seed."""
+    found = out.parent.glob(f"*-seed*{out.suffix or '.jsonl'}")
+    return sorted(path for path in found if SEED.sub("", path.stem) == out.stem and SEED.search(path.stem))
+
+
 def record(name: str, randomized: bool, evals: int, batch: int, seed: int, path: Path) -> None:
-    """Run Bounce on a problem and write the trace, a line when its trial is done."""
+    """Run Bounce on a problem and write the trace, a line when its trial is done.
+
+    A failed evaluation fails its trial; one before the first success ends the run. A worker whose parent is gone
+    stops.
+    """
     problem = benchmarks.load(name, randomized)
     optimizer = Bounce(problem.space, evals, batch_size=batch, seed=seed)
+    parent = parent_process()
     with path.open("w", encoding="utf-8") as file:
-        while not optimizer.done:
+        while not optimizer.done and (parent is None or parent.is_alive()):
             for trial in optimizer.ask():
                 start = time.perf_counter()
-                value = problem(trial.point)
+                try:
+                    optimizer.tell(trial, problem(trial.point))
+                except Exception as error:
+                    optimizer.fail(trial, f"{type(error).__name__}: {error}")
+                    if optimizer.best is None:
+                        raise
                 seconds = time.perf_counter() - start
-                optimizer.tell(trial, value)
-                facts = vars(trial) | {"value": value, "state": "done", "seconds_eval": seconds}
+                facts = vars(optimizer.trials[trial.id]) | {"seconds_eval": seconds}
                 file.write(json.dumps({field: facts[field] for field in FIELDS}) + "\n")
                 file.flush()
 
@@ -110,8 +156,6 @@ def record_all(
 ) -> list[Trace]:
     """Run all seeds in processes of one BLAS thread each; `progress` hears how many trials are done in all."""
     paths = [path_of(out, seed) for seed in seeds]
-    for path in paths:
-        path.unlink(missing_ok=True)
     with _one_thread(), ProcessPoolExecutor(min(jobs, len(seeds)), mp_context=get_context("spawn")) as pool:
         running: set[Future[None]] = {
             pool.submit(record, name, randomized, evals, batch, seed, path)
@@ -123,6 +167,10 @@ def record_all(
                 progress(sum(path.read_bytes().count(b"\n") for path in paths if path.exists()))
                 for future in finished:
                     future.result()
+        except BrokenProcessPool:
+            raise EvaluationFailed(
+                "a run's process was killed, perhaps for want of memory: try fewer jobs"
+            ) from None
         except BaseException:
             for process in pool._processes.values():
                 process.terminate()

@@ -54,6 +54,8 @@ def load(name: str, randomized: bool = False) -> Problem:
 
     Problems with data read them here, from the files that `bounce data fetch` brings.
     """
+    if not isinstance(name, str) or not isinstance(randomized, bool):
+        raise InvalidInput(f"a problem has a name and is randomised or not, not {name!r} and {randomized!r}")
     length = re.fullmatch(r"labs([1-9][0-9]{0,5})", name)
     if length is None and name not in _PROBLEMS:
         known = ", ".join(names())

@@ -187,11 +187,13 @@ def locate(name: str) -> Path:
         looked = " or ".join(map(str, folders()))
         raise DataError(f"{file.file} is not in {looked}: run `bounce data fetch {name}`")
     if not _sound(file, path):
-        raise DataError(f"{path} is damaged (its sha256 is another): run `bounce data fetch {name}`")
+        raise DataError(f"{path} is damaged: run `bounce data fetch {name}`")
     return path
 
 
 def _sound(file: DataFile, path: Path) -> bool:
+    if isinstance(file.source, Derived):
+        return slices.sound(path, file.source.problem)
     if file.sha256 is None:
         return True
     try:

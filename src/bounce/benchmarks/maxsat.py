@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import math
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -92,7 +93,7 @@ def read(path: Path) -> Formula:
     try:
         with openers.get(path.suffix, open)(path, "rt", encoding="ascii") as lines:
             return _parse(lines)
-    except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
         raise DataError(f"{path} is no weighted formula in the format wcnf: {error}") from error
 
 

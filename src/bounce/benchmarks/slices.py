@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import io
+import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,9 +77,18 @@ def read(path: Path, problem: int) -> Table:
             table = Table(np.ascontiguousarray(arrays["X"]), arrays["y"])
         if table.digest == DIGESTS[problem]:
             return table
-    except (OSError, ValueError, KeyError, EOFError):
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
         pass
     raise ValueError(f"{path} is not the table of the {problem}-dimensional SVM problem")
+
+
+def sound(path: Path, problem: int) -> bool:
+    """Say whether a file is the table of a problem."""
+    try:
+        read(path, problem)
+    except ValueError:
+        return False
+    return True
 
 
 def make(raw: Path, problem: int) -> bytes:

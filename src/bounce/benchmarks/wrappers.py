@@ -31,6 +31,7 @@ class Randomized(Problem):
     problem: Problem
 
     def __post_init__(self) -> None:
+        _check_problem(self.problem)
         if self.problem.shifts is None:
             raise InvalidInput(f"no randomised version of {self.problem.name!r} was published")
 
@@ -71,7 +72,8 @@ class Noisy(Problem):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.sd) and self.sd >= 0):
+        _check_problem(self.problem)
+        if not (isinstance(self.sd, int | float) and math.isfinite(self.sd) and self.sd >= 0):
             raise InvalidInput(f"the noise's standard deviation must be a number, 0 or more, not {self.sd!r}")
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**64:
             raise InvalidInput(f"the noise's seed must be an integer from 0 to 2**64 - 1, not {self.seed!r}")
@@ -117,7 +119,8 @@ class Padded(Problem):
     title: str | None = None
 
     def __post_init__(self) -> None:
-        if self.n <= len(self.problem.space):
+        _check_problem(self.problem)
+        if not isinstance(self.n, int) or self.n <= len(self.problem.space):
             raise InvalidInput(
                 f"{self.problem.name!r} has {len(self.problem.space)} variables: pad it to more, not to {self.n!r}"
             )
@@ -147,6 +150,11 @@ class Padded(Problem):
     def evaluate(self, codes: Codes) -> Values:
         """Return the problem's values at its own variables."""
         return self.problem.evaluate(codes[:, : len(self.problem.space)])
+
+
+def _check_problem(problem: object) -> None:
+    if not isinstance(problem, Problem):
+        raise InvalidInput(f"a variant needs a problem, such as benchmarks.load('labs50'), not {problem!r}")
 
 
 def _inactive(like: Any, name: str) -> Parameter:
