@@ -519,7 +519,7 @@ def test_a_damaged_table_is_recognised_by_its_content(damage: str, tmp_path: Pat
     if damage == "flipped":
         whole[len(whole) // 2] ^= 4
     path = tmp_path / "slice_svm388.npz"
-    path.write_bytes({"cut": whole[:300], "flipped": whole, "empty": b""}[damage])
+    path.write_bytes(bytes({"cut": whole[:300], "flipped": whole, "empty": b""}[damage]))
     assert not slices.sound(path, 388)
     with pytest.raises(ValueError, match="is not the table of the 388-dimensional SVM problem"):
         slices.read(path, 388)

@@ -73,7 +73,7 @@ class Table:
 def read(path: Path, problem: int) -> Table:
     """Read the table of the 53- or the 388-dimensional problem, and check every bit of it."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             table = Table(np.ascontiguousarray(arrays["X"]), arrays["y"])
         if table.digest == DIGESTS[problem]:
             return table
