@@ -7,27 +7,23 @@ that maximises flips the sign on the way in and out.
 
 from __future__ import annotations
 
-import logging
 import math
 import operator
 import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
 from bounce.candidates import Seen
+from bounce.course import Course
 from bounce.design import initial_points
-from bounce.embedding import Embedding
 from bounce.errors import InvalidInput, InvalidOption, InvalidState, InvalidTell, NothingToAsk
-from bounce.kernels import Hyper
 from bounce.model import Model
 from bounce.options import Options, whole
 from bounce.parameters import Codes
-from bounce.schedule import Schedule
 from bounce.space import Space
 from bounce.state import (
     Head,
@@ -40,9 +36,7 @@ from bounce.state import (
     record_to_dict,
 )
 from bounce.told import finite, is_single, listed
-from bounce.trust_region import TrustRegion, after, improves
-
-logger = logging.getLogger("bounce")
+from bounce.trust_region import after, improves
 
 STATE_VERSION = 1
 
@@ -100,12 +94,12 @@ class Bounce:
             options = replace(options, seed=int(np.random.SeedSequence().generate_state(1)[0]))
         self._start(space, options)
         kinds = len(set(space.kinds))
-        if options.initial_dims is not None and options.initial_dims < min(kinds, len(space)):
+        if options.initial_dims is not None and options.initial_dims < kinds:
             warnings.warn(
                 f"initial_dims={options.initial_dims} is raised to {kinds}: each kind of variable needs a bin",
                 stacklevel=2,
             )
-        self._head = self._first()
+        self._head = self._course.first(rng=self._rng)
 
     def _start(self, space: Space, options: Options) -> None:
         """Set up everything but the head."""
@@ -196,9 +190,7 @@ class Bounce:
                 f"budget must be at least {len(self._records)}, the trials asked for so far, not {budget}"
             )
         self._options = replace(self._options, budget=budget)
-        head = self._head
-        share = self._share(head.embedding, head.entered, head.region.used)
-        self._head = replace(head, region=head.region.with_budget(share))
+        self._head = self._course.extended(self._head, self._codes())
 
     # How it is kept
 
@@ -245,8 +237,7 @@ class Bounce:
         if told != list(range(len(told))) or state["tells"] != len(told) or optimizer._head.fitted > len(told):
             raise InvalidState(f"the state has {state['tells']!r} tells, but its trials say {len(told)}")
         optimizer._records, optimizer._tells = records, len(told)
-        if records:
-            optimizer._keys = set(optimizer.space.keys(optimizer._codes()))
+        optimizer._keys = set(optimizer.space.keys(optimizer._codes()))
         if len(optimizer._keys) != len(records) or len(records) > optimizer._options.budget:
             raise InvalidState("the state has a trial twice, or more trials than its budget")
         return optimizer
@@ -254,89 +245,15 @@ class Bounce:
     # Where the algorithm goes
 
     @property
+    def _course(self) -> Course:
+        return Course(self.space, self._options)
+
+    @property
     def _sign(self) -> float:
         return 1.0 if self._options.direction == "minimize" else -1.0
 
-    @cached_property
-    def _initial_dims(self) -> int:
-        default = 5 if len(self.space.combinatorial) else 2
-        kinds = len(set(self.space.kinds))
-        return min(max(self._options.initial_dims or default, kinds), len(self.space))
-
-    @property
-    def _schedule(self) -> Schedule:
-        options = self._options
-        return Schedule(
-            input_dim=len(self.space),
-            initial_dim=self._initial_dims,
-            new_bins=options.new_bins,
-            budget_to_input=options.budget_to_input or options.budget / 2,
-            initial_points=options.initial_points,
-        )
-
-    def _share(self, embedding: Embedding, entered: int, used: int) -> int:
-        """Return the evaluations of a target space: the schedule's, capped by the run and by its points."""
-        share: float = min(self._schedule.budget(len(embedding.members)), self._options.budget - entered)
-        if not len(embedding.latent.reals):
-            known = sum(embedding.down(self._codes())[1].tolist()) if self._records else 0
-            share = min(share, used + embedding.latent.size - known)
-        return max(1, int(share))
-
     def _codes(self) -> Codes:
-        return np.stack([record.codes for record in self._records])
-
-    def _first(self) -> Head:
-        embedding = Embedding.random(
-            self.space,
-            self._options.initial_dims or self._initial_dims,
-            low_sequency=self._options.low_sequency,
-            rng=self._rng,
-        )
-        return self._enter(embedding, space=0, restart=0, asked=0, fresh=True)
-
-    def _enter(self, embedding: Embedding, *, space: int, restart: int, asked: int, fresh: bool) -> Head:
-        """Begin a target space, with initial points if it is a fresh start."""
-        latent = embedding.latent
-        size = int(min(self._options.initial_points, self._options.budget - asked)) if fresh else 0
-        head = Head(
-            embedding,
-            TrustRegion.fresh(
-                len(latent.combinatorial), len(latent.reals), self._share(embedding, asked + size, 0)
-            ),
-            space=space,
-            restart=restart,
-            entered=asked + size,
-            design_seed=int(self._rng.integers(2**32)) if fresh else 0,
-            design_size=size,
-            design_used=0,
-            hyper=None,
-            fitted=0,
-            fitted_space=-1,
-        )
-        logger.info(
-            "space %d: %d of %d dimensions, %d evaluations",
-            space, len(latent), len(self.space), head.region.budget,
-        )  # fmt: skip
-        return head
-
-    def _next(self, head: Head, asked: int) -> Head:
-        """Split the bins, or in the input space start again elsewhere (notes, decision 12)."""
-        if head.embedding.is_input:
-            logger.info("restart %d after %d trials", head.restart + 1, asked)
-            embedding = Embedding.random(
-                self.space, len(self.space), low_sequency=self._options.low_sequency, rng=self._rng
-            )
-            return self._enter(embedding, space=head.space + 1, restart=head.restart + 1, asked=asked, fresh=True)
-        embedding = head.embedding.split(self._schedule.b, rng=self._rng)
-        child = self._enter(embedding, space=head.space + 1, restart=head.restart, asked=asked, fresh=False)
-        return replace(
-            child,
-            design_seed=head.design_seed,
-            design_size=head.design_size,
-            design_used=head.design_used,
-            hyper=_inherited(head, embedding),
-            fitted_space=head.fitted_space,
-        )
+        return np.array([record.codes for record in self._records]).reshape(len(self._records), len(self.space))
 
     def _plan(self, n: int) -> tuple[Head, list[Record]]:
         """Choose n points, and the head that explains them; nothing of this object changes but caches."""
@@ -345,7 +262,7 @@ class Bounce:
         asked = len(self._records)
         while len(drafts) < n:
             if head.region.collapsed:
-                head = self._next(head, asked + len(drafts))
+                head = self._course.next(head, asked + len(drafts), self._codes(), rng=self._rng)
             embedding = head.embedding
             seen.keys = lambda z, embedding=embedding: self.space.keys(embedding.up(z))  # type: ignore[misc]
             need = n - len(drafts)
@@ -367,7 +284,7 @@ class Bounce:
             if len(found) < count:  # the target space holds no unseen point: split at once
                 if embedding.is_input:
                     break
-                head = self._next(head, asked + len(drafts))
+                head = self._course.next(head, asked + len(drafts), self._codes(), rng=self._rng)
         points = self.space.decode(np.stack([draft.codes for draft in drafts])) if drafts else []
         return head, [
             replace(draft, trial=replace(draft.trial, point=point))
@@ -445,15 +362,6 @@ class Bounce:
 
 def _snapshot(record: Record) -> Trial:
     return replace(record.trial, point=dict(record.trial.point))
-
-
-def _inherited(head: Head, child: Embedding) -> Hyper | None:
-    """Return the last hyperparameters, each new bin with the lengthscale of its parent."""
-    if head.hyper is None:
-        return None
-    parents = head.embedding.parents(child)[child.latent.reals]
-    place = np.searchsorted(head.embedding.latent.reals, parents)
-    return replace(head.hyper, cont=head.hyper.cont[place])
 
 
 def _difference(stored: Space, given: Space) -> str:
