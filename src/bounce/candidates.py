@@ -84,8 +84,8 @@ class Pool:
     def add(self, gp: GP, z: Codes) -> None:
         """Take in more candidates, found on the way, instead of the least valuable ones."""
         self.z = self.z.copy()
-        keep = np.argsort(-self.values, kind="stable")[: len(self.values) - len(z)]
-        fresh = np.argsort(-self.values, kind="stable")[len(keep) :]
+        least = np.argsort(self.values, kind="stable")
+        fresh = least[: len(z)]
         self.z[fresh] = z[: len(fresh)]
         self._v[: self._known, fresh] = gp.whitened(gp.kernel(self.z[fresh], gp.z))
         columns = self._v[: self._known, fresh]
@@ -110,15 +110,17 @@ class Pool:
             self._mean = np.einsum("n,nm->m", acquisition.beta, self._v[:n_data])
         order = np.argsort(-self.values, kind="stable")
         best = np.full(min(n, len(order)), -np.inf)
-        for block in (order[i : i + AT_ONCE] for i in range(0, len(order), AT_ONCE)):
-            if self.values[block[0]] < best[0]:
-                break
+        done = 0
+        while done < len(order) and self.values[order[done]] >= best[0]:
+            block = order[done : done + AT_ONCE]
             fixed = self._v[n_data : self._known, block]
             mean = self._mean[block, None] + product(fixed.T, acquisition.epsilon)
             values = acquisition.of_moments(mean, deviation(self._variance[block], gp.kernel.prior))
             self.values[block] = values
             best = np.sort(np.concatenate([best, values]))[-len(best) :]
-        return np.argsort(-self.values, kind="stable")
+            done += len(block)
+        looked_at = order[:done]
+        return np.concatenate([looked_at[np.argsort(-self.values[looked_at], kind="stable")], order[done:]])
 
 
 def _candidates(region: Region, seen: Seen, *, rng: np.random.Generator) -> tuple[Codes, bool]:
