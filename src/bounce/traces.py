@@ -129,7 +129,9 @@ def record(name: str, randomized: bool, evals: int, batch: int, seed: int, path:
     optimizer = Bounce(problem.space, evals, batch_size=batch, seed=seed)
     parent = parent_process()
     with path.open("w", encoding="utf-8") as file:
-        while not optimizer.done and (parent is None or parent.is_alive()):
+        while not optimizer.done:
+            if parent is not None and not parent.is_alive():
+                os._exit(1)  # nobody waits for this worker any more; what is written is whole
             for trial in optimizer.ask():
                 start = time.perf_counter()
                 try:
