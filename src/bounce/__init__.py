@@ -19,15 +19,20 @@ if TYPE_CHECKING:
         InvalidOption,
         InvalidPoint,
         InvalidSpace,
+        InvalidSpec,
         InvalidState,
+        InvalidStudy,
         InvalidTell,
         NothingToAsk,
+        StorageFailed,
+        StudyLocked,
     )
     from bounce.optimizer import Bounce
     from bounce.parameters import Binary, Categorical, Integer, Ordinal, Real
     from bounce.run import Result, maximize, minimize
     from bounce.space import Space
     from bounce.state import Trial
+    from bounce.study import Command, Study
 
 __version__ = "0.1.0"
 
@@ -36,6 +41,7 @@ __all__ = [
     "Bounce",
     "BounceError",
     "Categorical",
+    "Command",
     "DataError",
     "EvaluationFailed",
     "Integer",
@@ -43,19 +49,24 @@ __all__ = [
     "InvalidOption",
     "InvalidPoint",
     "InvalidSpace",
+    "InvalidSpec",
     "InvalidState",
+    "InvalidStudy",
     "InvalidTell",
     "NothingToAsk",
     "Ordinal",
     "Real",
     "Result",
     "Space",
+    "StorageFailed",
+    "Study",
+    "StudyLocked",
     "Trial",
     "maximize",
     "minimize",
 ]
 
-_MODULES = ("errors", "parameters", "space", "state", "optimizer", "run")
+_MODULES = ("errors", "parameters", "space", "state", "optimizer", "study", "run")
 
 
 def __getattr__(name: str) -> Any:

@@ -6,9 +6,13 @@ BounceError
 │   ├── InvalidPoint        a point that is not in its space
 │   ├── InvalidOption       a budget, a batch size, any other option
 │   ├── InvalidTell         a trial or a value handed to `tell` or `fail`
-│   └── InvalidState        a state document
+│   ├── InvalidState        a state document
+│   ├── InvalidStudy        a file that is no study, or one this release cannot read
+│   └── InvalidSpec         a spec file
 ├── NothingToAsk            (also RuntimeError) the budget is spent or the space is exhausted
 ├── EvaluationFailed        (also RuntimeError) the objective gave no usable value
+├── StudyLocked             (also RuntimeError) another process runs the study
+├── StorageFailed           (also OSError)      the study's file could not be written
 └── DataError               (also RuntimeError) a data file is missing, damaged or cannot be brought
 """
 
@@ -41,12 +45,28 @@ class InvalidState(InvalidInput):
     """A state document that is damaged, of another version or for another space."""
 
 
+class InvalidStudy(InvalidInput):
+    """A file that is no study, is damaged, or was made by a newer release."""
+
+
+class InvalidSpec(InvalidInput):
+    """A spec file that cannot be used: the message names the file, the line and what would be right."""
+
+
 class NothingToAsk(BounceError, RuntimeError):
     """The budget is spent or every point of the space has been handed out."""
 
 
 class EvaluationFailed(BounceError, RuntimeError):
     """The objective returned something that is no finite number."""
+
+
+class StudyLocked(BounceError, RuntimeError):
+    """Another process, or another object of this one, is running the study."""
+
+
+class StorageFailed(BounceError, OSError):
+    """The study's file could not be read or written; what was stored before is safe."""
 
 
 class DataError(BounceError, RuntimeError):

@@ -167,20 +167,31 @@ class Bounce:
         self._keys.update(self.space.keys(np.stack([draft.codes for draft in drafts])))
         return [_snapshot(draft) for draft in drafts]
 
-    def tell(self, trials: Trial | int | Sequence[Trial | int], values: Any) -> None:
-        """Give the value of a trial, or the values of several; all are taken or none."""
+    def tell(
+        self, trials: Trial | int | Sequence[Trial | int], values: Any, *, seconds: float | None = None
+    ) -> None:
+        """Give the value of a trial, or the values of several; all are taken or none.
+
+        `seconds` is how long each evaluation took, for the record.
+        """
         several = [values] if is_single(trials) else listed(values)
         ids = self._pending_ids(trials)
         if len(several) != len(ids):
             raise InvalidTell(f"{len(ids)} trials need {len(ids)} values, not {len(several)}")
         numbers = [finite(value) for value in several]
         for i, number in zip(ids, numbers, strict=True):
-            self._finish(i, value=number, state="done")
+            self._finish(i, value=number, state="done", seconds_eval=seconds)
 
-    def fail(self, trials: Trial | int | Sequence[Trial | int], error: str | None = None) -> None:
+    def fail(
+        self,
+        trials: Trial | int | Sequence[Trial | int],
+        error: str | None = None,
+        *,
+        seconds: float | None = None,
+    ) -> None:
         """Say that trials have no value: they cost budget and are never proposed again."""
         for i in self._pending_ids(trials):
-            self._finish(i, state="failed", error=None if error is None else str(error))
+            self._finish(i, state="failed", error=None if error is None else str(error), seconds_eval=seconds)
 
     def extend(self, budget: int) -> None:
         """Set a new total budget; the current space's share of it is computed again."""

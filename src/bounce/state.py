@@ -46,6 +46,8 @@ class Trial:
     """The log of the improvement expected of it; None for an initial point."""
     seconds_ask: float = 0.0
     """Its share of the time its ask took."""
+    seconds_eval: float | None = None
+    """How long its evaluation took, where that is known."""
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -138,7 +140,7 @@ def record_from_dict(space: Space, document: Mapping[str, Any], place: int) -> R
         and 0 <= batch <= place
         and all(_is_int(n) and n >= 0 for n in (trial.space, trial.target_dim, trial.restart))
         and all(_is_number(x) for x in (trial.length_comb, trial.length_cont, trial.seconds_ask))
-        and (trial.acquisition is None or _is_number(trial.acquisition))
+        and all(x is None or _is_number(x) for x in (trial.acquisition, trial.seconds_eval))
         and (trial.error is None or isinstance(trial.error, str))
     ):
         raise InvalidState(f"trial {place} of the state is damaged: {document!r}")

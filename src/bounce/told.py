@@ -38,4 +38,4 @@ def finite(value: Any) -> float:
         raise InvalidTell(f"a value must be a finite number, not {value!r}") from None
     if not math.isfinite(number):
         raise InvalidTell(f"a value must be a finite number, not {number!r}")
-    return number
+    return number + 0.0  # a negative zero is a zero

@@ -135,13 +135,14 @@ def record(name: str, randomized: bool, evals: int, batch: int, seed: int, path:
             for trial in optimizer.ask():
                 start = time.perf_counter()
                 try:
-                    optimizer.tell(trial, problem(trial.point))
+                    value = problem(trial.point)
+                    optimizer.tell(trial, value, seconds=time.perf_counter() - start)
                 except Exception as error:
-                    optimizer.fail(trial, f"{type(error).__name__}: {error}")
+                    seconds = time.perf_counter() - start
+                    optimizer.fail(trial, f"{type(error).__name__}: {error}", seconds=seconds)
                     if optimizer.best is None:
                         raise
-                seconds = time.perf_counter() - start
-                facts = vars(optimizer.trials[trial.id]) | {"seconds_eval": seconds}
+                facts = vars(optimizer.trials[trial.id])
                 file.write(json.dumps({field: facts[field] for field in FIELDS}) + "\n")
                 file.flush()
 
