@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     )
     from bounce.optimizer import Bounce
     from bounce.parameters import Binary, Categorical, Integer, Ordinal, Real
-    from bounce.run import Result, maximize, minimize
+    from bounce.result import Result
+    from bounce.run import maximize, minimize
     from bounce.space import Space
     from bounce.state import Trial
     from bounce.study import Command, Study
@@ -66,7 +67,7 @@ __all__ = [
     "minimize",
 ]
 
-_MODULES = ("errors", "parameters", "space", "state", "optimizer", "study", "run")
+_MODULES = ("errors", "parameters", "space", "state", "optimizer", "result", "study", "run")
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ import math
 import operator
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, cast
 
@@ -122,6 +122,15 @@ class Bounce:
         """All trials, by id: snapshots, yours to keep and to change."""
         return [_snapshot(record) for record in self._records]
 
+    def trial(self, id: int) -> Trial:
+        """Return one trial, without the others."""
+        return _snapshot(self._records[id])
+
+    @property
+    def pending(self) -> list[Trial]:
+        """The trials that have been asked for and not told, by id."""
+        return [_snapshot(record) for record in self._records if record.trial.state == "pending"]
+
     @property
     def best(self) -> Trial | None:
         """The trial with the best value, the earliest of several; None before the first value."""
@@ -205,8 +214,9 @@ class Bounce:
 
     # How it is kept
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything that decides how the run goes on, as JSON values."""
+    def state_dict(self, trials: Iterable[int] | None = None) -> dict[str, Any]:
+        """Return everything that decides how the run goes on, as JSON values; of all trials, or of some ids."""
+        records = self._records if trials is None else [self._records[i] for i in trials]
         return {
             "format": "bounce-state",
             "version": STATE_VERSION,
@@ -215,7 +225,7 @@ class Bounce:
             "rng": self._rng.bit_generator.state,
             "tells": self._tells,
             "head": head_to_dict(self._head),
-            "trials": [record_to_dict(record) for record in self._records],
+            "trials": [record_to_dict(record) for record in records],
         }
 
     @classmethod
@@ -234,7 +244,7 @@ class Bounce:
         except (InvalidInput, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
             raise InvalidState(f"the state is damaged: {type(error).__name__}: {error}") from error
         if space is not None and space != optimizer.space:
-            raise InvalidState(f"the state is for another space: {_difference(optimizer.space, space)}")
+            raise InvalidState(f"the state is for another space: {optimizer.space.difference(space)}")
         return optimizer
 
     @classmethod
@@ -373,10 +383,3 @@ class Bounce:
 
 def _snapshot(record: Record) -> Trial:
     return replace(record.trial, point=dict(record.trial.point))
-
-
-def _difference(stored: Space, given: Space) -> str:
-    for a, b in zip(stored.parameters, given.parameters, strict=False):
-        if a != b:
-            return f"it has {a!r} where the given space has {b!r}"
-    return f"it has {len(stored)} parameters, the given space has {len(given)}"

@@ -163,6 +163,13 @@ class Space:
             positions[:, columns] = rounded(codes[:, columns], *cells) + 0.0
         return [row.tobytes() for row in positions]
 
+    def difference(self, given: Space) -> str:
+        """Say in what another space differs from this one."""
+        for a, b in zip(self.parameters, given.parameters, strict=False):
+            if a != b:
+                return f"it has {a!r} where the given space has {b!r}"
+        return f"it has {len(self)} parameters, the given space has {len(given)}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the space as JSON values."""
         return {

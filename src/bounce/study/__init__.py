@@ -1,0 +1,5 @@
+"""Runs that last: a study in a file, its execution anywhere, and how people and programs without Python use it."""
+
+from bounce.study.study import Status, Study
+
+__all__ = ["Status", "Study"]

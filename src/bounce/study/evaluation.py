@@ -10,7 +10,7 @@ import pickle
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from bounce.errors import EvaluationFailed, InvalidTell
 from bounce.parameters import Scalar
@@ -26,13 +26,22 @@ class Outcome:
 
     value: float | None
     error: str | None
-    seconds: float
+    seconds: float | None
+    """How long it took, where that is known."""
     exception: Exception | None = None
     """The objective's exception, where there was one that can travel between processes."""
 
 
+@runtime_checkable
 class Evaluator(Protocol):
     """What turns a trial into an outcome."""
+
+    @property
+    def own_process(self) -> bool:
+        """Whether each evaluation starts a process of its own, so that threads are workers enough."""
+
+    def within(self, seconds: float, /) -> Evaluator:
+        """Return the same with a limit to the seconds of an evaluation, as far as it can see to that itself."""
 
     def evaluate(self, trial: Trial, /) -> Outcome:
         """Evaluate a trial; a failure is an outcome too."""
@@ -46,6 +55,11 @@ class Function:
     """A Python function of a point, as an evaluator."""
 
     objective: Objective
+    own_process: ClassVar[bool] = False
+
+    def within(self, seconds: float, /) -> Function:
+        """Return the same: what a function does can be limited only from outside, by ending its process."""
+        return self
 
     def evaluate(self, trial: Trial, /) -> Outcome:
         """Call the function with a copy of the point."""
@@ -66,7 +80,10 @@ class Function:
 
 def evaluate(evaluator: Evaluator, trial: Trial) -> Outcome:
     """Evaluate in another process or thread, and return an outcome that can travel."""
-    outcome = evaluator.evaluate(trial)
+    try:
+        outcome = evaluator.evaluate(trial)
+    except SystemExit as error:
+        return Outcome(None, said(error), None)
     try:
         pickle.loads(pickle.dumps(outcome.exception))
     except Exception:

@@ -1,0 +1,275 @@
+"""The file of a study: one SQLite database (docs/file-format.md).
+
+Invariant: what the file holds between two transactions is the state of an optimizer, whole. Every change writes
+the optimizer's head and the trials it explains in one transaction, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bounce.errors import InvalidStudy, StorageFailed
+from bounce.parameters import Scalar
+
+APPLICATION = 0x424E4345  # "BNCE", in the header of the file
+HEAD = ("format", "version", "space", "options", "rng", "tells", "head")
+PLAIN = ("format", "version", "tells")  # of the head, what is not stored as JSON text
+TRIAL = (
+    *(
+        "id",
+        "state",
+        "value",
+        "error",
+        "codes",
+        "batch",
+        "told",
+        "space",
+        "target_dim",
+        "length_comb",
+        "length_cont",
+    ),
+    *("restart", "acquisition", "seconds_ask", "seconds_eval"),
+)
+OUTCOME = ("state", "value", "error", "told", "seconds_eval")  # what changes when a trial is finished
+
+# Script n brings a file from version n to n + 1. A script that was released is never changed.
+MIGRATIONS = (
+    """
+    CREATE TABLE study (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        revision INTEGER NOT NULL,
+        created TEXT NOT NULL,
+        runner TEXT,
+        format TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        space TEXT NOT NULL,
+        options TEXT NOT NULL,
+        rng TEXT NOT NULL,
+        tells INTEGER NOT NULL,
+        head TEXT NOT NULL
+    );
+    CREATE TABLE trials (
+        id INTEGER PRIMARY KEY,
+        state TEXT NOT NULL CHECK (state IN ('pending', 'done', 'failed')),
+        value REAL,
+        error TEXT,
+        point TEXT NOT NULL,
+        asked TEXT NOT NULL,
+        finished TEXT,
+        codes TEXT NOT NULL,
+        batch INTEGER NOT NULL,
+        told INTEGER,
+        space INTEGER NOT NULL,
+        target_dim INTEGER NOT NULL,
+        length_comb REAL NOT NULL,
+        length_cont REAL NOT NULL,
+        restart INTEGER NOT NULL,
+        acquisition REAL,
+        seconds_ask REAL NOT NULL,
+        seconds_eval REAL
+    );
+    """,
+)
+
+
+class Storage:
+    """An open study file, or one in memory."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.writable = True
+        with self._explained():
+            self._connection = self._connect()
+            weakref.finalize(self, self._connection.close)
+            self._check()
+
+    def _connect(self) -> sqlite3.Connection:
+        if self.path is None:
+            return _opened(":memory:")
+        if self.path.is_dir():
+            raise InvalidStudy(f"{self.path} is a folder; a study is a file, such as {self.path / 'study.db'}")
+        if not self.path.parent.is_dir():
+            raise InvalidStudy(f"there is no folder {self.path.parent} for the study {self.path.name}")
+        try:
+            connection = _opened(str(self.path))
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+        except sqlite3.OperationalError:
+            if not self.path.is_file() or self.path.stat().st_size == 0:
+                raise
+            # A folder or file that nothing can be written to: it can still be read, as it was left.
+            self.writable = False
+            wal = self.path.with_name(self.path.name + "-wal").exists()
+            connection = _opened(
+                f"{self.path.absolute().as_uri()}?{'mode=ro' if wal else 'immutable=1'}", uri=True
+            )
+        return connection
+
+    def _check(self) -> None:
+        """Refuse what is no study, is damaged or is newer; bring an older file up to date."""
+        (damage,) = self._one("PRAGMA quick_check(1)")
+        if damage != "ok":
+            raise InvalidStudy(f"{self.path} is damaged: {damage}")
+        (application,), (version,) = self._one("PRAGMA application_id"), self._one("PRAGMA user_version")
+        (tables,) = self._one("SELECT count(*) FROM sqlite_master")
+        if application != APPLICATION and tables:
+            raise InvalidStudy(f"{self.path} is a database, but no study of Bounce")
+        if version > len(MIGRATIONS):
+            raise InvalidStudy(
+                f"{self.path} has format {version}; this release reads up to {len(MIGRATIONS)}: use a newer one"
+            )
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a study in the file: not before the first transaction."""
+        with self._explained():
+            return bool(self._one("SELECT count(*) FROM sqlite_master")[0])
+
+    def migrate(self) -> None:
+        """Bring the tables to this release's version, in one transaction; the caller holds the lock."""
+        with self._transaction():
+            (version,) = self._one("PRAGMA user_version")
+            for script in MIGRATIONS[version:]:
+                for statement in script.split(";"):
+                    self._connection.execute(statement)
+            self._connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    @property
+    def current(self) -> bool:
+        """Whether the tables are of this release's version."""
+        with self._explained():
+            return bool(self._one("PRAGMA user_version")[0] == len(MIGRATIONS))
+
+    def create(self, state: Mapping[str, Any]) -> None:
+        """Write the tables and the state of an optimizer without trials, in one transaction."""
+        with self._transaction():
+            self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            self._connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            for script in MIGRATIONS:
+                for statement in script.split(";"):
+                    self._connection.execute(statement)
+            columns, values = ("one", "revision", "created", *HEAD), (1, 0, _now(), *_head(state))
+            self._connection.execute(
+                f"INSERT INTO study ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", values
+            )
+
+    def save(self, state: Mapping[str, Any], points: Mapping[int, Mapping[str, Scalar]]) -> int:
+        """Write the head and the trials of a state, in one transaction; return the new revision.
+
+        `points` has the points of new trials; of others, only the outcome changes.
+        """
+        with self._transaction():
+            for trial in state["trials"]:
+                if trial["id"] in points:
+                    columns = (*TRIAL, "point", "asked")
+                    row = trial | {"codes": _json(trial["codes"])}
+                    values = (*(row[name] for name in TRIAL), _json(points[trial["id"]]), _now())
+                    self._connection.execute(
+                        f"INSERT INTO trials ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+                        values,
+                    )
+                else:
+                    names = (*OUTCOME, "finished")
+                    self._connection.execute(
+                        f"UPDATE trials SET {', '.join(f'{name} = ?' for name in names)} WHERE id = ?",
+                        (*(trial[name] for name in OUTCOME), _now(), trial["id"]),
+                    )
+            self._connection.execute(
+                f"UPDATE study SET revision = revision + 1, {', '.join(f'{name} = ?' for name in HEAD)}",
+                _head(state),
+            )
+            return self._revision()
+
+    def load(self) -> tuple[int, dict[str, Any]]:
+        """Return the revision and the whole state."""
+        with self._transaction("BEGIN"):
+            head = self._one(f"SELECT {', '.join(HEAD)} FROM study")
+            rows = self._connection.execute(f"SELECT {', '.join(TRIAL)} FROM trials ORDER BY id").fetchall()
+            revision = self._revision()
+        try:
+            state = {
+                name: value if name in PLAIN else json.loads(value) for name, value in zip(HEAD, head, strict=True)
+            }
+            trials = [dict(zip(TRIAL, row, strict=True)) for row in rows]
+            for trial in trials:
+                trial["codes"] = json.loads(trial["codes"])
+        except (TypeError, ValueError) as error:
+            raise InvalidStudy(f"{self.path} is damaged: {error}") from error
+        return revision, state | {"trials": trials}
+
+    @property
+    def revision(self) -> int:
+        """A number that grows with every change."""
+        with self._explained():
+            return self._revision()
+
+    @property
+    def runner(self) -> str | None:
+        """Who said to be running the study; believe it only while the study is locked."""
+        with self._explained():
+            (runner,) = self._one("SELECT runner FROM study") if self.exists else (None,)
+        return None if runner is None else str(runner)
+
+    def set_runner(self, runner: str | None) -> None:
+        """Say who is running the study."""
+        with self._transaction():
+            self._connection.execute("UPDATE study SET runner = ?", (runner,))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def _revision(self) -> int:
+        (revision,) = self._one("SELECT revision FROM study")
+        return int(revision)
+
+    def _one(self, query: str) -> tuple[Any, ...]:
+        row: tuple[Any, ...] | None = self._connection.execute(query).fetchone()
+        if row is None:
+            raise InvalidStudy(f"{self.path} is damaged: it lacks what {query!r} asks for")
+        return row
+
+    @contextmanager
+    def _transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+        with self._explained():
+            self._connection.execute(begin)
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what SQLite says into an error that names the file."""
+        try:
+            yield
+        except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
+            raise StorageFailed(f"the study {self.path} could not be read or written: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise InvalidStudy(f"{self.path} is no study, or a damaged one: {error}") from error
+
+
+def _opened(name: str, *, uri: bool = False) -> sqlite3.Connection:
+    return sqlite3.connect(name, timeout=10.0, isolation_level=None, check_same_thread=False, uri=uri)
+
+
+def _head(state: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(state[name] if name in PLAIN else _json(state[name]) for name in HEAD)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, allow_nan=False)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
