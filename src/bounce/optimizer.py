@@ -214,18 +214,23 @@ class Bounce:
 
     # How it is kept
 
-    def state_dict(self, trials: Iterable[int] | None = None) -> dict[str, Any]:
-        """Return everything that decides how the run goes on, as JSON values; of all trials, or of some ids."""
-        records = self._records if trials is None else [self._records[i] for i in trials]
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything that decides how the run goes on, as JSON values."""
         return {
             "format": "bounce-state",
             "version": STATE_VERSION,
             "space": self.space.to_dict(),
+            **self.changes(range(len(self._records))),
+        }
+
+    def changes(self, trials: Iterable[int]) -> dict[str, Any]:
+        """Return what may differ in `state_dict` when nothing happened but to these trials."""
+        return {
             "options": self.options,
             "rng": self._rng.bit_generator.state,
             "tells": self._tells,
             "head": head_to_dict(self._head),
-            "trials": [record_to_dict(record) for record in records],
+            "trials": [record_to_dict(self._records[i]) for i in trials],
         }
 
     @classmethod

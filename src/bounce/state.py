@@ -116,8 +116,7 @@ def observations(records: Sequence[Record], restart: int) -> list[Record]:
 
 def record_to_dict(record: Record) -> dict[str, Any]:
     """Return a record as JSON values; the point follows from its codes."""
-    document = asdict(record.trial)
-    del document["point"]
+    document = {name: value for name, value in vars(record.trial).items() if name != "point"}
     return document | {"codes": record.codes.tolist(), "batch": record.batch, "told": record.told}
 
 

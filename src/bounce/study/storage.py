@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,8 +19,9 @@ from bounce.errors import InvalidStudy, StorageFailed
 from bounce.parameters import Scalar
 
 APPLICATION = 0x424E4345  # "BNCE", in the header of the file
-HEAD = ("format", "version", "space", "options", "rng", "tells", "head")
-PLAIN = ("format", "version", "tells")  # of the head, what is not stored as JSON text
+FIXED = ("format", "version", "space")
+CHANGING = ("options", "rng", "tells", "head")
+PLAIN = ("format", "version", "tells")  # what is not stored as JSON text
 TRIAL = (
     *(
         "id",
@@ -100,7 +101,6 @@ class Storage:
         try:
             connection = _opened(str(self.path))
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
         except sqlite3.OperationalError:
             if not self.path.is_file() or self.path.stat().st_size == 0:
                 raise
@@ -155,18 +155,21 @@ class Storage:
             for script in MIGRATIONS:
                 for statement in script.split(";"):
                     self._connection.execute(statement)
-            columns, values = ("one", "revision", "created", *HEAD), (1, 0, _now(), *_head(state))
+            columns = ("one", "revision", "created", *FIXED, *CHANGING)
+            values = (1, 0, _now(), *_values(state, FIXED), *_values(state, CHANGING))
             self._connection.execute(
                 f"INSERT INTO study ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", values
             )
 
-    def save(self, state: Mapping[str, Any], points: Mapping[int, Mapping[str, Scalar]]) -> int:
-        """Write the head and the trials of a state, in one transaction; return the new revision.
+    def save(self, changes: Mapping[str, Any], points: Mapping[int, Mapping[str, Scalar]]) -> int:
+        """Write what an optimizer says has changed, in one transaction; return the new revision.
 
-        `points` has the points of new trials; of others, only the outcome changes.
+        `points` has the points of new trials; of others, only the outcome changes. Outcomes are on the disk when
+        this returns; a power cut may undo new trials, which are then asked for again, and are the same.
         """
-        with self._transaction():
-            for trial in state["trials"]:
+        told = any(trial["id"] not in points for trial in changes["trials"])
+        with self._transaction(synchronous="FULL" if told else "NORMAL"):
+            for trial in changes["trials"]:
                 if trial["id"] in points:
                     columns = (*TRIAL, "point", "asked")
                     row = trial | {"codes": _json(trial["codes"])}
@@ -182,20 +185,22 @@ class Storage:
                         (*(trial[name] for name in OUTCOME), _now(), trial["id"]),
                     )
             self._connection.execute(
-                f"UPDATE study SET revision = revision + 1, {', '.join(f'{name} = ?' for name in HEAD)}",
-                _head(state),
+                f"UPDATE study SET revision = revision + 1, {', '.join(f'{name} = ?' for name in CHANGING)}",
+                _values(changes, CHANGING),
             )
             return self._revision()
 
     def load(self) -> tuple[int, dict[str, Any]]:
         """Return the revision and the whole state."""
         with self._transaction("BEGIN"):
-            head = self._one(f"SELECT {', '.join(HEAD)} FROM study")
+            names = (*FIXED, *CHANGING)
+            head = self._one(f"SELECT {', '.join(names)} FROM study")
             rows = self._connection.execute(f"SELECT {', '.join(TRIAL)} FROM trials ORDER BY id").fetchall()
             revision = self._revision()
         try:
             state = {
-                name: value if name in PLAIN else json.loads(value) for name, value in zip(HEAD, head, strict=True)
+                name: value if name in PLAIN else json.loads(value)
+                for name, value in zip(names, head, strict=True)
             }
             trials = [dict(zip(TRIAL, row, strict=True)) for row in rows]
             for trial in trials:
@@ -237,8 +242,9 @@ class Storage:
         return row
 
     @contextmanager
-    def _transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    def _transaction(self, begin: str = "BEGIN IMMEDIATE", synchronous: str = "FULL") -> Iterator[None]:
         with self._explained():
+            self._connection.execute(f"PRAGMA synchronous = {synchronous}")
             self._connection.execute(begin)
             try:
                 yield
@@ -263,8 +269,8 @@ def _opened(name: str, *, uri: bool = False) -> sqlite3.Connection:
     return sqlite3.connect(name, timeout=10.0, isolation_level=None, check_same_thread=False, uri=uri)
 
 
-def _head(state: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(state[name] if name in PLAIN else _json(state[name]) for name in HEAD)
+def _values(state: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(state[name] if name in PLAIN else _json(state[name]) for name in names)
 
 
 def _json(value: object) -> str:

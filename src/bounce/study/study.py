@@ -195,7 +195,7 @@ class Study:
     def status(self) -> Status:
         """Where the study stands."""
         optimizer = self._optimizer
-        trials, head = optimizer.trials, optimizer.state_dict([])["head"]
+        trials, head = optimizer.trials, optimizer.changes([])["head"]
         region = head["region"]
         counts = {state: sum(t.state == state for t in trials) for state in ("done", "failed", "pending")}
         evaluated = [t.seconds_eval for t in trials if t.seconds_eval is not None]
@@ -361,7 +361,7 @@ class Study:
     def _save(self, optimizer: Bounce, trials: Sequence[Trial | int], *, new: bool = False) -> None:
         ids = [trial.id if isinstance(trial, Trial) else int(trial) for trial in trials]
         points = {trial.id: trial.point for trial in trials if isinstance(trial, Trial)} if new else {}
-        self._known = self._storage.save(optimizer.state_dict(ids), points), optimizer
+        self._known = self._storage.save(optimizer.changes(ids), points), optimizer
 
     @contextmanager
     def _locked(self, *, running: bool = False) -> Iterator[None]:
