@@ -323,8 +323,8 @@ class Bounce:
             point={},
             space=head.space,
             target_dim=len(head.embedding.members),
-            length_comb=head.region.comb,
-            length_cont=head.region.cont,
+            length_comb=float(head.region.comb),
+            length_cont=float(head.region.cont),
             restart=head.restart,
             acquisition=value,
         )

@@ -1,0 +1,440 @@
+"""Study: the optimizer with a memory."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bounce
+import objectives
+from bounce import (
+    Binary,
+    Bounce,
+    InvalidOption,
+    InvalidStudy,
+    InvalidTell,
+    NothingToAsk,
+    Real,
+    Space,
+    StorageFailed,
+    Study,
+    StudyLocked,
+    Trial,
+)
+from bounce.study import storage
+from objectives import mixed, value
+
+OPTIONS: dict[str, Any] = {"budget": 30, "seed": 3, "initial_points": 4}
+
+
+def facts(trials: list[Trial]) -> list[tuple[Any, ...]]:
+    """What must be the same in two runs: everything but the time it took."""
+    names = [name for name in vars(trials[0]) if not name.startswith("seconds")] if trials else []
+    return [tuple(str(getattr(trial, name)) for name in names) for trial in trials]
+
+
+def test_a_study_makes_the_run_that_the_optimizer_makes(tmp_path: Path) -> None:
+    optimizer = Bounce(mixed(), **OPTIONS)
+    with Study.open(tmp_path / "a.db", space=mixed(), **OPTIONS) as study:
+        while not optimizer.done:
+            ((a,), (b,)) = optimizer.ask(), study.ask()
+            assert a.point == b.point
+            optimizer.tell(a, value(a.point))
+            study.tell(b, value(b.point))
+        assert facts(study.trials) == facts(optimizer.trials)
+        assert study.best == study.trials[optimizer.best.id]  # type: ignore[union-attr]
+        assert study.done
+        assert study.remaining == 0
+
+
+def test_opening_again_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    optimizer = Bounce(mixed(), **OPTIONS)
+    while not optimizer.done:
+        for trial in optimizer.ask():
+            optimizer.tell(trial, value(trial.point))
+    path = tmp_path / "a.db"
+    done = False
+    while not done:
+        with Study.open(path, space=mixed(), **OPTIONS) as study:
+            study.ask()
+        with Study.open(path) as study:
+            (trial,) = study.pending
+            study.tell(trial, value(trial.point), seconds=1.5)
+            done = study.done
+    with Study.open(path) as study:
+        assert facts(study.trials) == facts(optimizer.trials)
+        assert {trial.seconds_eval for trial in study.trials} == {1.5}
+
+
+def test_everything_told_is_there_after_reopening(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with Study.open(path, space=mixed(), budget=9, batch_size=3, seed=0) as study:
+        a, b, c = study.ask()
+        study.tell([a, b], [0.1, -0.0])
+        study.fail(c, "it broke: \N{SNOWMAN}\n'quoted'")
+        (d,) = study.ask(1)
+    with Study.open(path) as study:
+        assert [(t.state, t.value, t.error) for t in study.trials] == [
+            ("done", 0.1, None),
+            ("done", 0.0, None),
+            ("failed", None, "it broke: \N{SNOWMAN}\n'quoted'"),
+            ("pending", None, None),
+        ]
+        assert study.pending == [study.trials[3]]
+        assert study.pending[0].point == d.point
+        assert study.space == mixed()
+        assert study.options["batch_size"] == 3
+        assert len(study.to_frame()) == 4
+
+
+def test_other_options_than_the_stored_ones_are_refused_with_the_difference(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    Study.open(path, space=mixed(), **OPTIONS).close()
+    with pytest.raises(InvalidOption, match="new_bins is 2 there and 3 here, seed is 3 there and 4 here"):
+        Study.open(path, space=mixed(), budget=30, new_bins=3, seed=4)
+    with pytest.raises(InvalidOption, match=r"Binary\(name='b5'\).* parameters, the given|it has 11 parameters"):
+        Study.open(path, space=Space(mixed().parameters[:-1]), **OPTIONS)
+    with pytest.raises(InvalidOption, match="budget is 30 there and 29 here"):
+        Study.open(path, space=mixed(), budget=29)
+    with pytest.raises(InvalidOption, match="unknown option 'bins'"):
+        Study.open(path, bins=3)
+    Study.open(path, seed=None).close()  # nothing said of the seed
+    Study.open(path, direction="minimize").close()
+
+
+def test_a_larger_budget_extends_the_run_as_the_optimizer_would(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    optimizer = Bounce(mixed(), **(OPTIONS | {"budget": 10}))
+    for i in range(20):
+        if i == 10:
+            optimizer.extend(20)
+        (trial,) = optimizer.ask()
+        optimizer.tell(trial, value(trial.point))
+    with Study.open(path, space=mixed(), **(OPTIONS | {"budget": 10})) as study:
+        study.run(value)
+        with pytest.raises(NothingToAsk, match="budget"):
+            study.ask()
+    with Study.open(path, space=mixed(), **(OPTIONS | {"budget": 20})) as study:
+        assert study.options["budget"] == 20
+        study.run(value)
+        assert facts(study.trials) == facts(optimizer.trials)
+        study.extend(21)
+    with Study.open(path) as study:
+        assert study.remaining == 1
+
+
+def test_a_new_study_says_what_it_needs_and_makes_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with pytest.raises(InvalidStudy, match=r"no study .*a\.db: to create it, a space and a budget"):
+        Study.open(path)
+    with pytest.raises(InvalidOption, match="a new study needs a budget"):
+        Study.open(path, space=mixed())
+    with pytest.raises(InvalidOption, match="budget must be an integer"):
+        Study.open(path, space=mixed(), budget=0)
+    with pytest.raises(InvalidOption, match="unknown option 'bins'"):
+        Study.open(path, space=mixed(), budget=3, bins=3)
+    with pytest.raises(InvalidStudy, match="there is no folder"):
+        Study.open(tmp_path / "none" / "a.db", space=mixed(), budget=3)
+    with pytest.raises(InvalidStudy, match="is a folder"):
+        Study.open(tmp_path, space=mixed(), budget=3)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content", [b"hello, this is no database at all, " * 40, b"SQLite format 3\x00" + b"\x00" * 4000, b"{}"]
+)
+def test_a_foreign_file_is_refused_and_not_touched(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.db"
+    path.write_bytes(content)
+    for more in ({}, {"space": mixed(), "budget": 3}):
+        with pytest.raises(InvalidStudy, match=r"a\.db is no study"):
+            Study.open(path, **more)  # type: ignore[arg-type]
+    assert path.read_bytes() == content
+
+
+def test_a_foreign_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE notes (text)")
+    connection.close()
+    with pytest.raises(InvalidStudy, match="is a database, but no study"):
+        Study.open(path, space=mixed(), budget=3)
+
+
+def test_a_newer_study_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    Study.open(path, space=mixed(), budget=3).close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(InvalidStudy, match=r"has format 99; this release reads up to \d+: use a newer one"):
+        Study.open(path)
+
+
+def test_an_older_study_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.db"
+    with Study.open(path, space=mixed(), budget=5, seed=0) as study:
+        study.tell(study.ask(), [1.5])
+    monkeypatch.setattr(storage, "MIGRATIONS", (*storage.MIGRATIONS, "ALTER TABLE trials ADD COLUMN note TEXT"))
+    for _ in range(2):
+        with Study.open(path) as study:
+            assert study.best.value == 1.5  # type: ignore[union-attr]
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT note FROM trials").fetchall() == [(None,)]
+    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    connection.close()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_truncated_study_is_refused(tmp_path: Path, share: float) -> None:
+    path = tmp_path / "a.db"
+    with Study.open(path, space=mixed(), budget=40, seed=0, initial_points=40) as study:
+        study.run(value)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(InvalidStudy, match=r"a\.db is (no study|damaged)"):
+        Study.open(path)
+
+
+@given(place=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
+@settings(max_examples=60, deadline=None)
+def test_a_damaged_byte_gives_an_error_or_changes_no_answer(
+    tmp_path_factory: pytest.TempPathFactory, place: float, byte: int
+) -> None:
+    path = tmp_path_factory.mktemp("damage") / "a.db"
+    with Study.open(path, space=Space([Binary("a"), Real("x", 0, 1)]), budget=8, seed=0) as study:
+        study.run(lambda point: point["x"])
+    content = bytearray(path.read_bytes())
+    content[int(place * len(content))] = byte
+    path.write_bytes(content)
+    try:
+        with Study.open(path) as study:
+            assert len(study.trials) <= 8
+            _ = study.status
+    except bounce.BounceError:
+        pass
+
+
+def test_a_value_that_is_none_leaves_the_study_as_it_was(tmp_path: Path) -> None:
+    with Study.open(tmp_path / "a.db", space=mixed(), budget=5, batch_size=2, seed=0) as study:
+        trials = study.ask()
+        with pytest.raises(InvalidTell, match="finite"):
+            study.tell(trials, [1.0, float("nan")])
+        with pytest.raises(InvalidTell, match="no trial 7"):
+            study.settle([(0, 1.0, None), (7, 1.0, None)])
+        assert [t.state for t in study.trials] == ["pending", "pending"]
+        study.settle([(1, 0.5, None), (0, None, "burnt")])
+        assert [(t.value, t.error) for t in study.trials] == [(None, "burnt"), (0.5, None)]
+
+
+def test_a_full_disk_loses_nothing_that_was_stored(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with Study.open(path, space=mixed(), **OPTIONS) as study:
+        study.tell(study.ask(), [0.5])
+        pages = study._storage._connection.execute("PRAGMA page_count").fetchone()[0]
+        study._storage._connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(StorageFailed, match="database or disk is full") as info:
+            study.run(value)
+        assert info.value.result.trials[0].value == 0.5  # type: ignore[attr-defined]
+        stored = facts(study.trials)
+        study._storage._connection.execute("PRAGMA max_page_count = 100000")
+    with Study.open(path) as study:
+        assert facts(study.trials) == stored
+        study.run(value)
+        assert study.done
+    with Study.open(None, space=mixed(), **OPTIONS) as whole:
+        whole.tell(whole.ask(), [0.5])
+        whole.run(value)
+        with Study.open(path) as study:
+            assert facts(study.trials) == facts(whole.trials)
+
+
+def test_a_study_in_a_folder_without_leave_to_write_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.db"
+    with Study.open(path, space=mixed(), **OPTIONS) as study:
+        study.tell(study.ask(), [0.5])
+    opened = storage._opened
+
+    def refused(name: str, *, uri: bool = False) -> sqlite3.Connection:
+        if not uri:
+            raise sqlite3.OperationalError("unable to open database file")
+        return opened(name, uri=uri)
+
+    monkeypatch.setattr(storage, "_opened", refused)
+    with Study.open(path) as study:
+        assert study.best.value == 0.5  # type: ignore[union-attr]
+        assert study.status.done == 1
+        with pytest.raises(StorageFailed, match="can only be read here"):
+            study.ask()
+    with pytest.raises(StorageFailed, match="unable to open"):
+        Study.open(tmp_path / "new.db", space=mixed(), budget=4)
+
+
+def test_a_second_runner_is_refused_while_readers_see_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    seen = []
+
+    def objective(point: dict[str, Any]) -> float:
+        if not seen:
+            other = Study.open(path)
+            seen.append([t.state for t in other.trials])
+            assert f"process {os.getpid()}" in str(other.status.runner)
+            for change in (
+                lambda: other.run(value),
+                other.ask,
+                lambda: other.tell(0, 1.0),
+                lambda: other.extend(99),
+            ):
+                with pytest.raises(
+                    StudyLocked, match=rf"is being run by process {os.getpid()} on .*read meanwhile"
+                ):
+                    change()
+            with pytest.raises(StudyLocked):
+                Study.open(path, budget=99)
+            other.close()
+        return value(point)
+
+    with Study.open(path, space=mixed(), budget=6, seed=0) as study:
+        study.run(objective)
+        assert seen == [["pending"]]
+        assert study.status.runner is None
+        with Study.open(path) as other:  # afterwards, each may change it in turn
+            study.extend(8)
+            (a,) = other.ask()
+            (b,) = study.ask()
+            assert (a.id, b.id) == (6, 7)
+
+
+def test_a_run_inside_a_run_is_refused() -> None:
+    with Study.open(space=mixed(), budget=4, seed=0) as study:
+        with pytest.raises(StudyLocked, match="by this very object"):
+            study.run(value, callbacks=[lambda trial: study.run(value) and None])
+        study.run(value)
+        assert study.done
+
+
+def test_a_callback_may_extend_the_run() -> None:
+    with Study.open(space=mixed(), budget=4, seed=0) as study:
+        study.run(value, callbacks=[lambda trial: study.extend(6) if trial.id == 3 else None])
+        assert len(study.trials) == 6
+
+
+def test_a_lock_dies_with_its_holder(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    script = (
+        "import os, signal, sys; sys.path.insert(0, sys.argv[2])\n"
+        "from objectives import mixed; from bounce import Study\n"
+        "def objective(point): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "Study.open(sys.argv[1], space=mixed(), budget=6, seed=0).run(objective)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(path), str(Path(__file__).parent)], check=False)
+    assert done.returncode == -9
+    with Study.open(path) as study:
+        assert study.status.runner is None
+        assert [t.id for t in study.pending] == [0]
+        study.run(value)
+        assert study.done
+
+
+def test_status_says_where_a_study_stands(tmp_path: Path) -> None:
+    with Study.open(tmp_path / "a.db", space=mixed(), budget=10, batch_size=3, seed=0) as study:
+        empty = study.status
+        assert (empty.best, empty.seconds_ask, empty.seconds_eval) == (None, None, None)
+        trials = study.ask()
+        study.tell(trials[0], 2.0, seconds=3.0)
+        study.fail(trials[1], seconds=1.0)
+        status = study.status
+        assert (status.done, status.failed, status.pending, status.remaining, status.budget) == (1, 1, 1, 7, 10)
+        assert status.best == study.trials[0]
+        assert status.seconds_eval == 2.0
+        assert (status.target_dim, status.dimensions) == (study.trials[0].target_dim, 11)
+        assert status.length_comb == study.trials[0].length_comb
+
+
+def test_two_objects_may_ask_and_tell_in_turn(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with Study.open(path, space=mixed(), **OPTIONS) as a, Study.open(path) as b:
+        for i in range(12):
+            (trial,) = (a, b)[i % 2].ask()
+            (b, a)[i % 2].tell(trial.id, value(trial.point))
+        with Study.open(space=mixed(), **OPTIONS) as alone:
+            for _ in range(12):
+                (trial,) = alone.ask()
+                alone.tell(trial, value(trial.point))
+            assert facts(a.trials) == facts(alone.trials) == facts(b.trials)
+
+
+def test_minimize_with_a_path_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    calls = []
+
+    def once(point: dict[str, Any]) -> float:
+        calls.append(point)
+        if len(calls) == 7:
+            raise KeyboardInterrupt
+        return value(point)
+
+    with pytest.raises(KeyboardInterrupt) as info:
+        bounce.minimize(once, mixed(), path=path, **OPTIONS)
+    assert len([t for t in info.value.result.trials if t.state == "done"]) == 6  # type: ignore[attr-defined]
+    assert any(str(path) in note for note in info.value.__notes__)
+    result = bounce.minimize(once, mixed(), path=path, **OPTIONS)
+    assert facts(result.trials) == facts(bounce.minimize(value, mixed(), **OPTIONS).trials)
+    assert calls[6] == calls[7]
+    assert len(calls) == 31
+
+
+def test_a_study_can_be_used_from_a_thread(tmp_path: Path) -> None:
+    with Study.open(tmp_path / "a.db", space=mixed(), **OPTIONS) as study, ThreadPoolExecutor(1) as threads:
+        threads.submit(study.run, value).result()
+        assert study.done
+
+
+def test_names_and_values_of_any_kind_come_back(tmp_path: Path) -> None:
+    from bounce import Categorical, Ordinal
+
+    space = Space(
+        [
+            Categorical("a 'quoted'; DROP TABLE trials; --", ["é\n", '"', "", None, 1, 1.5, True]),
+            Ordinal("\N{SNOWMAN}", [1.25, 2.5, 1e300]),
+        ]
+    )
+    path = tmp_path / "a 'b' ü?#%.db"
+    with Study.open(path, space=space, budget=12, seed=0) as study:
+        asked = study.ask(12)
+        study.tell(asked, [float(i) for i in range(12)])
+    with Study.open(path, space=space) as study:
+        assert [t.point for t in study.trials] == [t.point for t in asked]
+
+
+def test_the_repr_opens_the_study_again(tmp_path: Path) -> None:
+    study = Study.open(tmp_path / "a.db", space=mixed(), budget=3)
+    assert eval(repr(study), {"Study": Study}).space == mixed()
+    assert repr(Study.open(space=mixed(), budget=3)) == "Study.open(None)"
+
+
+def test_the_file_says_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with Study.open(path, space=mixed(), budget=4, seed=0) as study:
+        study.run(objectives.half_fails)
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA application_id").fetchone()[0].to_bytes(4, "big") == b"BNCE"
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    rows = connection.execute(
+        "SELECT json_extract(point, '$.depth'), state, finished >= asked FROM trials"
+    ).fetchall()
+    assert [(row[0], row[1], row[2]) for row in rows] == [
+        (t.point["depth"], t.state, 1) for t in Study.open(path).trials
+    ]
+    connection.close()
