@@ -283,7 +283,7 @@ def test_a_study_in_a_folder_without_leave_to_write_can_be_read(
 
 def test_a_second_runner_is_refused_while_readers_see_the_run(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
-    seen = []
+    seen: list[list[str]] = []
 
     def objective(point: dict[str, Any]) -> float:
         if not seen:
@@ -319,7 +319,7 @@ def test_a_second_runner_is_refused_while_readers_see_the_run(tmp_path: Path) ->
 def test_a_run_inside_a_run_is_refused() -> None:
     with Study.open(space=mixed(), budget=4, seed=0) as study:
         with pytest.raises(StudyLocked, match="by this very object"):
-            study.run(value, callbacks=[lambda trial: study.run(value) and None])
+            study.run(value, callbacks=[lambda trial: (study.run(value), None)[1]])
         study.run(value)
         assert study.done
 

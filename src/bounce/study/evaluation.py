@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from bounce.errors import EvaluationFailed, InvalidTell
-from bounce.parameters import Scalar
 from bounce.state import Trial
 from bounce.told import finite
 
-Objective = Callable[[dict[str, Scalar]], Any]
+Objective = Callable[[dict[str, Any]], Any]
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,10 @@ class Pool(Executor):
             with self._lock:
                 if self._closed:
                     raise WorkerDied("the pool is closed")
-                worker = self._own.worker = _Worker()
+                try:
+                    worker = self._own.worker = _Worker()
+                except (OSError, RuntimeError) as error:
+                    raise WorkerUnusable(f"a worker process could not be started: {error}") from error
                 self._workers = [other for other in self._workers if other.alive] + [worker]
         return worker.call(call, self._timeout)
 
@@ -84,7 +87,7 @@ class _Worker:
         if sys.platform != "win32":
             context.set_forkserver_preload(["bounce.study.evaluation"])
         self._connection, theirs = context.Pipe()
-        self._process: BaseProcess = context.Process(target=serve, args=(theirs,), daemon=True)  # type: ignore[attr-defined]
+        self._process: BaseProcess = context.Process(target=serve, args=(theirs,))  # type: ignore[attr-defined]
         self._process.start()
         theirs.close()
 

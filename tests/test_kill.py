@@ -1,0 +1,191 @@
+"""A run that is killed, at any instant, goes on as if it had not been."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bounce import InvalidStudy, Study
+from bounce.study.storage import Storage
+from objectives import Logged, mixed, value
+from test_study import facts
+
+KILLS = 100
+OPTIONS: dict[str, Any] = {"budget": 40, "seed": 7, "initial_points": 4}
+
+
+def in_a_child(work: Callable[[], object]) -> int:
+    """Start work in a forked process and return its pid."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return pid
+
+
+def killed(status: int) -> bool:
+    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+
+
+def whole_run(path: Path, batch_size: int, budget: int) -> list[tuple[Any, ...]]:
+    with Study.open(path, space=mixed(), **OPTIONS | {"budget": budget, "batch_size": batch_size}) as study:
+        return facts(study.run(value, workers=1).trials)
+
+
+def resume(path: Path, batch_size: int, budget: int, log: Path) -> None:
+    with Study.open(path, space=mixed(), **OPTIONS | {"budget": budget, "batch_size": batch_size}) as study:
+        study.run(Logged(log), workers=1)
+
+
+def evaluations(log: Path) -> tuple[Counter[str], Counter[str]]:
+    """Return how often each point was begun and done."""
+    lines = log.read_text().splitlines()
+    begun = Counter(line.removeprefix("begun ") for line in lines if line.startswith("begun "))
+    return begun, Counter(line.removeprefix("done ") for line in lines if line.startswith("done "))
+
+
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_a_hundred_kills_at_random_instants_change_nothing(tmp_path: Path, batch_size: int) -> None:
+    straight = whole_run(tmp_path / "whole.db", batch_size, budget=40)
+    rng = random.Random(batch_size)
+    kills = 0
+    while kills < KILLS:  # a run that is over is followed by another
+        path, log = tmp_path / f"{kills}.db", tmp_path / f"{kills}.log"
+        log.touch()
+        stored, of_this = list[tuple[Any, ...]](), 0
+        for facts_now, was_killed in killings(path, batch_size, log, rng):
+            assert set(stored) <= set(facts_now)  # no told value is lost
+            stored, of_this = facts_now, of_this + was_killed
+        assert stored == straight
+        begun, done = evaluations(log)
+        assert set(done) == set(begun)
+        assert len(done) == 40  # the same 40 points, and no other
+        assert sum(begun.values()) - 40 <= of_this  # at most the one that was in flight, each time
+        kills += of_this
+
+
+def killings(
+    path: Path, batch_size: int, log: Path, rng: random.Random
+) -> Iterator[tuple[list[tuple[Any, ...]], bool]]:
+    """Start a run again and again and kill it after a while, until it is through; say what is done each time."""
+    status = 1
+    while status != 0:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+        pid = in_a_child(lambda: resume(path, batch_size, 40, log))
+        signal.sigtimedwait([signal.SIGCHLD], rng.expovariate(1 / 0.05))  # its end, or some moment before
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        assert status == 0 or killed(status)
+        done = []
+        if path.exists():
+            with suppress(InvalidStudy), Study.open(path) as study:  # none before the first transaction
+                done = [fact for fact in facts(study.trials) if "done" in fact]
+        yield done, status != 0
+
+
+@contextmanager
+def dying_at(event: int) -> Iterator[None]:
+    """Kill this process at the n-th boundary of a transaction: before it begins, before and after its commit."""
+    count = 0
+    whole = Storage._transaction
+
+    def passes() -> None:
+        nonlocal count
+        count += 1
+        if count > event:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    @contextmanager
+    def transaction(self: Storage, *args: Any, **kwargs: Any) -> Iterator[None]:
+        passes()
+        with whole(self, *args, **kwargs):
+            yield
+            passes()
+        passes()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Storage, "_transaction", transaction)
+        yield
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_a_kill_at_any_boundary_of_a_transaction_changes_nothing(tmp_path: Path, batch_size: int) -> None:
+    straight = whole_run(tmp_path / "whole.db", batch_size, budget=7)
+    event, status = 0, 1
+    while status != 0:  # until a run has fewer boundaries than this
+        path, log = tmp_path / f"{event}.db", tmp_path / f"{event}.log"
+        log.touch()
+
+        def dying(path: Path = path, log: Path = log, event: int = event) -> None:
+            with dying_at(event):
+                resume(path, batch_size, 7, log)
+
+        _, status = os.waitpid(in_a_child(dying), 0)
+        assert status == 0 or killed(status)
+        resume(path, batch_size, 7, log)
+        with Study.open(path) as study:
+            assert facts(study.trials) == straight
+        begun, _ = evaluations(log)
+        assert len(begun) == 7
+        assert sum(begun.values()) <= 8
+        event += 1
+    assert event > 3 * 2 * 7 / batch_size  # begin, commit, end; ask, tell
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from objectives import Logged, mixed
+from bounce import InvalidStudy, Study
+
+if __name__ == "__main__":
+    with Study.open("a.db", space=mixed(), budget=48, seed=0, initial_points=20) as study:
+        study.run(Logged(Path("log").absolute()), workers=8, batch_size=1)
+"""
+
+
+def test_kills_of_a_run_with_eight_workers_lose_nothing(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT.format(tests=str(Path(__file__).parent)))
+    log = tmp_path / "log"
+    rng = random.Random(0)
+    told: dict[int, float | None] = {}
+    kills = 0
+    code: int | None = 1
+    while code != 0:
+        process = subprocess.Popen([sys.executable, "script.py"], cwd=tmp_path)
+        lines = len(log.read_bytes().splitlines()) if log.exists() else 0
+        until = lines + rng.randrange(1, 30)
+        while (code := process.poll()) is None and kills < 4:
+            if log.exists() and len(log.read_bytes().splitlines()) >= until:
+                process.kill()
+        code = process.wait()
+        assert code in (0, -signal.SIGKILL)
+        kills += code != 0
+        with Study.open(tmp_path / "a.db") as study:
+            now = {t.id: t.value for t in study.trials if t.state == "done"}
+            assert told.items() <= now.items()
+            told = now
+    assert kills == 4
+    with Study.open(tmp_path / "a.db") as study:
+        assert [t.id for t in study.trials] == list(range(48))
+        assert all(t.value == value(t.point) for t in study.trials)
+        assert sorted(r.tell for r in study._optimizer._records) == list(range(48))
+    begun, _ = evaluations(log)
+    assert len(begun) == 48
+    assert sum(begun.values()) <= 48 + 8 * kills
