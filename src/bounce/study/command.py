@@ -73,7 +73,7 @@ class Command:
         if templates[0].places or not given[0]:
             raise InvalidOption(f"a command must begin with the name of a program, not {given[0]!r}")
         object.__setattr__(self, "arguments", tuple(given))
-        object.__setattr__(self, "timeout", _seconds(self.timeout))
+        object.__setattr__(self, "timeout", seconds(self.timeout))
         object.__setattr__(self, "folder", Path("" if self.folder is None else self.folder).absolute())
         object.__setattr__(self, "logs", None if self.logs is None else Path(self.logs).absolute())
         object.__setattr__(self, "_templates", templates)
@@ -221,7 +221,8 @@ def _kill(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def _seconds(timeout: object) -> float | None:
+def seconds(timeout: object) -> float | None:
+    """Return a timeout, or say that it is none."""
     if timeout is None:
         return None
     try:
