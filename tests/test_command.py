@@ -100,6 +100,15 @@ def test_a_timeout_is_a_positive_number_of_seconds(timeout: Any) -> None:
         Command(["ls"], timeout=timeout)
 
 
+def test_a_limit_from_outside_can_only_shorten_the_timeout() -> None:
+    assert Command(["ls"]).own_process
+    assert Command(["ls"]).within(5) == Command(["ls"], timeout=5)
+    assert Command(["ls"], timeout=3).within(5) == Command(["ls"], timeout=3)
+    assert Command(["ls"], timeout=7).within(5) == Command(["ls"], timeout=5)
+    with pytest.raises(InvalidOption, match="timeout must be a positive number"):
+        Command(["ls"]).within(0)
+
+
 def test_without_process_groups_there_are_no_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "killpg")
     with pytest.raises(InvalidOption, match="use a Python objective"):

@@ -302,6 +302,9 @@ def test_a_python_objective_is_imported_from_the_folder_of_the_spec(tmp_path: Pa
     spec = load(written(tmp_path, "timeout = 5\nobjective = 'simulation:loss'\n" + GOOD))
     evaluator = spec.evaluator()
     assert evaluator == Imported("simulation:loss", tmp_path)
+    assert isinstance(evaluator, Imported)
+    assert not evaluator.own_process
+    assert evaluator.within(3) == evaluator
     assert spec.timeout == 5
     assert evaluator.evaluate(Trial(0, {"x": 0.5})).value == 10.5
     assert pickle.loads(pickle.dumps(evaluator)) == evaluator

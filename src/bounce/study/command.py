@@ -16,11 +16,11 @@ import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from bounce.errors import EvaluationFailed, InvalidOption, InvalidTell
 from bounce.space import Space
@@ -55,6 +55,7 @@ class Command:
     timeout: float | None = None
     folder: Path | None = None
     logs: Path | None = None
+    own_process: ClassVar[bool] = True
     _templates: tuple[Template, ...] = field(init=False, repr=False, compare=False)
     _groups: _Groups = field(init=False, repr=False, compare=False)
 
@@ -113,6 +114,12 @@ class Command:
             raise InvalidOption(f"there is no program {str(path)!r}")
         if not os.access(path, os.X_OK):
             raise InvalidOption(f"{str(path)!r} cannot be executed: chmod +x makes it a program")
+
+    def within(self, limit: float, /) -> Command:
+        """Return the same command with a timeout of no more than some seconds."""
+        timeout = seconds(limit)
+        assert timeout is not None
+        return replace(self, timeout=timeout if self.timeout is None else min(self.timeout, timeout))
 
     def evaluate(self, trial: Trial, /) -> Outcome:
         """Run the program; whatever goes wrong is an outcome."""

@@ -1,7 +1,7 @@
 """Tables: trials out, results in.
 
-A table has a row per trial: its id, a column per parameter, then what is known of it. A parameter with the name of a
-fact (`value`, say), or with one that begins with `point.`, has `point.` before its name. Values are written exactly:
+A table has a row per trial: its id, a column per parameter, then what is known of it. A parameter with the name of
+a fact (`value`, say), or one that begins with `point.`, has `point.` before its name. Values are written exactly:
 a text as it is, whatever a spreadsheet may think of it, a number so that it reads back as the same number.
 """
 
