@@ -1,5 +1,6 @@
 """Runs that last: a study in a file, its execution anywhere, and how people and programs without Python use it."""
 
+from bounce.study.command import Command
 from bounce.study.study import Status, Study
 
-__all__ = ["Status", "Study"]
+__all__ = ["Command", "Status", "Study"]
