@@ -469,6 +469,7 @@ def test_a_program_that_takes_too_long_fails_its_trial() -> None:
     outcome = run(python("import time; print(1, flush=True); time.sleep(1000)", timeout=0.05))
     assert outcome.value is None
     assert outcome.error == "the command was killed because it took longer than 0.05 s"
+    assert outcome.seconds is not None
     assert 0.05 <= outcome.seconds < 1000
 
 

@@ -94,7 +94,7 @@ def test_workers_are_kept_busy_and_batches_are_asked_for_whole(workers: int, bat
 def test_failures_fail_their_trials_and_not_the_run(executor: Any) -> None:
     used = executor(2) if callable(executor) else None
     with Study.open(space=mixed(), budget=16, batch_size=2, seed=0) as study:
-        study.run(objectives.half_fails, executor=used, workers=None if executor == "pool" else 1)
+        study.run(objectives.half_fails, executor=used, workers=2 if executor == "pool" else 1)
         assert study.done
         failed = [t for t in study.trials if t.state == "failed"]
         assert failed
@@ -161,7 +161,7 @@ def test_a_worker_that_dies_once_costs_nothing(tmp_path: Path) -> None:
 
 def test_only_the_guilty_trial_fails_when_a_worker_dies(caplog: pytest.LogCaptureFixture) -> None:
     with Study.open(space=mixed(), budget=12, batch_size=4, seed=0) as study:
-        study.run(objectives.DiesWhere("b1"))
+        study.run(objectives.DiesWhere("b1"), workers=4)
         assert {t.state for t in study.trials} == {"done", "failed"}
         assert all((t.state == "failed") == t.point["b1"] for t in study.trials)
     assert "goes out again: WorkerDied: its process ended with exit code 7" in caplog.text

@@ -70,7 +70,5 @@ def _run(
         raise InvalidOption(f"{direction}() cannot have direction={options['direction']!r}")
     if not isinstance(space, Space):
         raise InvalidOption(f"space must be a bounce.Space, not {space!r}")
-    if workers is None and executor is None:
-        workers = 1
     with Study.open(path, space=space, budget=budget, **options) as study:
         return study.run(objective, executor=executor, workers=workers, timeout=timeout, callbacks=callbacks)

@@ -282,15 +282,18 @@ class Study:
     ) -> Result:
         """Evaluate until the budget is spent: first what was in flight when the last run ended, then new trials.
 
-        At most `workers` evaluations are out, and `batch_size` trials are asked for whenever that many places are
-        free; the study's batch size by default, for both. Without an executor, one worker is this process and more
-        are processes of a pool. An evaluation that raises or returns no finite number fails its trial and the run
-        goes on; ten failures without a success end it. Ctrl-C waits for what is running, a second one does not.
-        An exception that ends the run carries the result so far as its attribute `result`.
+        At most `workers` evaluations are out, and `batch_size` trials (the study's by default) are asked for
+        whenever that many places are free. Without an executor, one worker is this process, the default, and more
+        are processes of a pool; with one, there are as many workers as trials in a batch by default.
+
+        An evaluation that raises or returns no finite number fails its trial and the run goes on; ten failures
+        without a success end it. Ctrl-C waits for what is running, a second one does not. An exception that ends
+        the run carries the result so far as its attribute `result`.
         """
         evaluator = _evaluator(objective)
         batch_size = self.options["batch_size"] if batch_size is None else whole("batch_size", batch_size, 1)
-        workers = batch_size if workers is None else whole("workers", workers, 1)
+        default = 1 if executor is None else batch_size
+        workers = default if workers is None else whole("workers", workers, 1)
         called = checked_callbacks(callbacks)
         if timeout is not None:
             timeout = _positive(timeout)

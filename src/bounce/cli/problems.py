@@ -1,44 +1,15 @@
-"""The command `bounce`: words in, words out, no logic.
-
-Exit codes: 0 done, 2 bad input, 130 interrupted. An error is one sentence on standard error, without a traceback.
-"""
+"""Commands about the problems of the paper: a demo, benchmarks and their data."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Annotated
 
 import typer
 
-INTERRUPTED = 130
-
-app = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+from bounce.cli.places import check_folder, check_picture
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from bounce import __version__
-
-        print(__version__)
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """Optimize expensive functions of many variables of any type."""
-
-
-@app.command()
 def demo(
     evals: Annotated[int, typer.Option(min=1, help="Number of evaluations.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
@@ -51,7 +22,7 @@ def demo(
     import bounce
     from bounce.benchmarks import Labs
 
-    _check_picture(out)
+    check_picture(out)
     problem = Labs(50)
     console = Console(stderr=True)
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -78,7 +49,6 @@ def demo(
 
 
 data = typer.Typer(help="List and fetch the data files of the benchmarks.", no_args_is_help=True)
-app.add_typer(data, name="data")
 
 
 @data.command("list")
@@ -125,7 +95,6 @@ def data_fetch(
         print(path)
 
 
-@app.command()
 def benchmark(
     name: Annotated[str, typer.Argument(help="The problem, such as labs50; the word list shows all.")],
     randomized: Annotated[bool, typer.Option("--randomized", help="The published randomised version.")] = False,
@@ -153,7 +122,7 @@ def benchmark(
     out = out or Path(f"{name}{'-randomized' if randomized else ''}.jsonl")
     if out.is_dir() or not out.parent.is_dir():
         raise InvalidInput(f"traces need a file name in an existing folder, not {str(out)!r}")
-    _check_folder(out.parent)
+    check_folder(out.parent)
     benchmarks.load(name, randomized)  # what is wrong with it is said before anything runs
     old = existing(out)
     if old and not overwrite:
@@ -177,62 +146,3 @@ def benchmark(
     Console().print(table)
     for trace in traces:
         print(trace.path)
-
-
-@app.command()
-def plot(
-    traces: Annotated[
-        list[Path], typer.Argument(help="Trace files; those that differ in their seed are averaged.")
-    ],
-    out: Annotated[Path, typer.Option(help="Where the picture goes (PNG, SVG or PDF).")] = Path("bounce.png"),
-) -> None:
-    """Draw traces: best value so far, trust-region length and target dimension over evaluations."""
-    from bounce.traces import read
-
-    _check_picture(out)
-    read_traces = [read(path) for path in traces]
-    from bounce.plots import comparison
-
-    comparison(read_traces, out)
-    print(out)
-
-
-def _check_picture(out: Path) -> None:
-    """Refuse a picture that could not be written, before the work is done."""
-    from bounce.errors import InvalidInput
-
-    if out.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InvalidInput(f"the picture must end in .png, .svg or .pdf, not {out.name!r}")
-    if out.is_dir():
-        raise InvalidInput(f"the picture {str(out)!r} cannot be a folder")
-    if not out.parent.is_dir():
-        raise InvalidInput(f"there is no folder {str(out.parent)!r} for the picture")
-    _check_folder(out.parent)
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise InvalidInput("pictures need matplotlib: pip install 'bounce-bo[plot]'") from None
-
-
-def _check_folder(folder: Path) -> None:
-    from bounce.errors import InvalidInput
-
-    try:
-        TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise InvalidInput(f"nothing can be written to the folder {str(folder)!r}: {error.strerror}") from None
-
-
-def main() -> None:
-    """Run the command, and turn errors into sentences and exit codes."""
-    from bounce.errors import BounceError
-
-    try:
-        app()
-    except (BounceError, OSError) as error:
-        print(f"bounce: {error}", file=sys.stderr)
-        sys.exit(2)
-    except SystemExit as end:
-        if end.code == INTERRUPTED:  # what typer makes of Ctrl-C
-            print("bounce: interrupted", file=sys.stderr)
-        raise

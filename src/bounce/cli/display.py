@@ -1,0 +1,247 @@
+"""What a run shows: a live panel on a terminal, lines elsewhere, JSON for machines, or nothing.
+
+A display is told of each finished trial, in the thread of the run. The panel is drawn in a thread of its own, so
+it uses nothing but what the display was told, and the number of evaluations in flight.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import timedelta
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from bounce.state import Trial
+from bounce.study import Study
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """Return numbers as small bars, the last `width` of them or their like."""
+    if not values:
+        return ""
+    picked = [values[round(i * (len(values) - 1) / max(width - 1, 1))] for i in range(min(width, len(values)))]
+    low, high = min(picked), max(picked)
+    return "".join(
+        BLOCKS[round((len(BLOCKS) - 1) * (x - low) / (high - low)) if high > low else 0] for x in picked
+    )
+
+
+def seconds(number: float | None) -> str:
+    """Return a time for people: 12 ms, 3.4 s, 2:10:05."""
+    if number is None:
+        return "unknown"
+    if number < 1:
+        return f"{1000 * number:.0f} ms"
+    return f"{number:.1f} s" if number < 120 else str(timedelta(seconds=round(number)))
+
+
+def region(length_comb: float, length_cont: float) -> str:
+    """Return the lengths of a trust region in words."""
+    parts = [f"up to {length_comb:.3g} discrete dimensions change"] if length_comb else []
+    parts += [f"{length_cont:.3g} of each range"] if length_cont else []
+    return ", ".join(parts) or "everything"
+
+
+class Warnings(logging.Handler):
+    """Print what the package warns of, on standard error as it is then: a live display steps aside."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the first line of a message."""
+        print(f"bounce: {record.getMessage().partition(chr(10))[0]}", file=sys.stderr)
+
+    def __enter__(self) -> Warnings:
+        logging.getLogger("bounce").addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("bounce").removeHandler(self)
+
+
+class Progress:
+    """What a display knows of a run."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        options = study.options
+        self.maximize = options["direction"] == "maximize"
+        self.budget = int(min(options["budget"], study.space.size))
+        self.dimensions = len(study.space)
+        self.finished, self.failed, self.here = 0, 0, 0
+        self.best: Trial | None = None
+        self.last: Trial | None = None
+        self.curve: list[float] = []
+        self._ask, self._eval, self._evals = 0.0, 0.0, 0
+        self._start = time.monotonic()
+        for trial in study.trials:
+            if trial.state != "pending":
+                self._count(trial)
+
+    def tell(self, trial: Trial) -> None:
+        """Take a finished trial of this run."""
+        self.here += 1
+        self._count(trial)
+
+    def _count(self, trial: Trial) -> None:
+        self.finished += 1
+        self.failed += trial.state == "failed"
+        self.last = trial
+        self._ask += trial.seconds_ask
+        if trial.seconds_eval is not None:
+            self._eval, self._evals = self._eval + trial.seconds_eval, self._evals + 1
+        if trial.value is not None:
+            sign = -1.0 if self.maximize else 1.0
+            if self.best is None or sign * trial.value < sign * self._best_value:
+                self.best = trial
+            self.curve.append(self._best_value)
+
+    @property
+    def _best_value(self) -> float:
+        assert self.best is not None
+        assert self.best.value is not None
+        return self.best.value
+
+    @property
+    def in_flight(self) -> int:
+        """How many evaluations are out."""
+        return self._study.in_flight
+
+    @property
+    def seconds_ask(self) -> float | None:
+        """The mean time of an ask, per trial."""
+        return self._ask / self.finished if self.finished else None
+
+    @property
+    def seconds_eval(self) -> float | None:
+        """The mean time of an evaluation."""
+        return self._eval / self._evals if self._evals else None
+
+    @property
+    def elapsed(self) -> float:
+        """How long this run has been going."""
+        return time.monotonic() - self._start
+
+    @property
+    def left(self) -> float | None:
+        """How long it will go on, at the pace so far."""
+        return self.elapsed / self.here * max(self.budget - self.finished, 0) if self.here else None
+
+    @property
+    def best_text(self) -> str:
+        """The best value and its trial."""
+        return "none yet" if self.best is None else f"{self._best_value:.6g} (trial {self.best.id})"
+
+
+class Panel:
+    """A live display on a terminal."""
+
+    def __init__(self, name: str, progress: Progress, console: Console) -> None:
+        self._name, self._progress = name, progress
+        self._live = Live(console=console, get_renderable=self._draw, refresh_per_second=4, transient=False)
+
+    def __enter__(self) -> Panel:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.__exit__(None, None, None)
+
+    def __call__(self, trial: Trial) -> None:
+        """Show a finished trial."""
+        self._progress.tell(trial)
+
+    def _draw(self) -> Group:
+        p = self._progress
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="bold")
+        grid.add_column()
+        done = Text(f"{p.finished} of {p.budget} done, {p.in_flight} in flight, {p.failed} failed")
+        grid.add_row(Text(self._name), done)
+        grid.add_row("", ProgressBar(total=p.budget, completed=p.finished, width=50))
+        grid.add_row("best", f"{p.best_text}  {sparkline(p.curve, 40)}")
+        if p.last is not None:
+            grid.add_row("space", f"{p.last.target_dim} of {p.dimensions} dimensions")
+            grid.add_row("region", region(p.last.length_comb, p.last.length_cont))
+        grid.add_row("time", f"ask {seconds(p.seconds_ask)}, evaluation {seconds(p.seconds_eval)}")
+        grid.add_row("", f"{seconds(p.elapsed)} so far, about {seconds(p.left)} to go")
+        return Group(grid)
+
+
+class Lines:
+    """A line per finished trial, where there is no terminal."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __call__(self, trial: Trial) -> None:
+        """Print a finished trial."""
+        p = self._progress
+        p.tell(trial)
+        outcome = f"{trial.value:.6g}" if trial.value is not None else "failed"
+        print(
+            f"{p.finished}/{p.budget} trial {trial.id}: {outcome}, best {p.best_text}, {p.in_flight} in flight, "
+            f"{trial.target_dim} dimensions, about {seconds(p.left)} to go",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+class JsonLines:
+    """A JSON object per finished trial, on standard output."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def __enter__(self) -> JsonLines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __call__(self, trial: Trial) -> None:
+        """Print a finished trial."""
+        self._progress.tell(trial)
+        best = self._progress.best
+        print(json.dumps(asdict(trial) | {"best": None if best is None else best.id}), flush=True)
+
+
+class Silence:
+    """Nothing."""
+
+    def __enter__(self) -> Silence:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __call__(self, trial: Trial) -> None:
+        """Keep quiet."""
+
+
+Display = Panel | Lines | JsonLines | Silence
+
+
+def display(study: Study, name: str, *, quiet: bool, as_json: bool) -> Display:
+    """Return what fits the options and where the output goes."""
+    if as_json:
+        return JsonLines(Progress(study))
+    if quiet:
+        return Silence()
+    console = Console(stderr=True)
+    return Panel(name, Progress(study), console) if console.is_terminal else Lines(Progress(study))

@@ -1,0 +1,327 @@
+"""Commands about studies: run a spec, ask and tell by hand, and look at what there is."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bounce.cli.places import check_picture
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Executor
+
+    from bounce.state import Trial
+    from bounce.study import Study
+
+SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec, a TOML file; `bounce init` writes one.")]
+AnyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study, or the spec of one.")]
+StudyPath = Annotated[
+    Path | None, typer.Option("--study", metavar="PATH", help="The study's file, if not NAME.db beside the spec.")
+]
+
+
+class Format(StrEnum):
+    """How trials are printed."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+def init(
+    path: Annotated[Path, typer.Argument(metavar="[SPEC]", help="Where the spec goes.")] = Path("bounce.toml"),
+) -> None:
+    """Write a spec to start from: an example with every key explained, which runs as it is."""
+    from bounce.errors import InvalidInput
+    from bounce.study.spec import example
+
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(example())
+    except FileExistsError:
+        raise InvalidInput(f"there is {path} already: choose another name") from None
+    print(f"{path} is written. Change it, then: bounce run {path}")
+
+
+def run(
+    spec: SpecPath,
+    study: StudyPath = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Evaluations at a time, instead of the spec's.")
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Trials per ask in this run, instead of the spec's.")
+    ] = None,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Evaluate on a Dask cluster, such as tcp://host:8786.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object per trial, and one at the end.")
+    ] = False,
+) -> None:
+    """Run a spec until its budget is spent; run again, it goes on where it was."""
+    from bounce.cli.display import Warnings, display
+    from bounce.errors import BounceError, EvaluationFailed, InvalidSpec
+    from bounce.study import Study
+    from bounce.study.spec import load
+
+    described = load(spec)
+    path = study or described.study
+    evaluator = described.evaluator(path)
+    if evaluator is None:
+        raise InvalidSpec(f"{spec} has neither objective nor command: add one, or use bounce ask and bounce tell")
+    with Study.open(path, space=described.space, **described.options) as opened, _executor(dask) as executor:
+        ready = display(opened, described.name, quiet=quiet, as_json=as_json)
+        try:
+            with ready, nullcontext() if quiet else Warnings(logging.WARNING):
+                opened.run(
+                    evaluator,
+                    executor=executor,
+                    workers=workers or described.workers,
+                    batch_size=batch_size,
+                    timeout=described.timeout,
+                    callbacks=[ready],
+                )
+        except KeyboardInterrupt:
+            again = shlex.join(["bounce", "run", str(spec), *([] if study is None else ["--study", str(study)])])
+            print(f"bounce: {opened.status.done} values are stored in {path}; to go on: {again}", file=sys.stderr)
+            raise
+        except BounceError:
+            raise
+        except Exception as error:  # the objective's own, after ten failures
+            raise EvaluationFailed(f"the first evaluations all failed: {type(error).__name__}: {error}") from error
+        _print_result(opened, as_json=as_json)
+
+
+def ask(
+    target: AnyPath,
+    n: Annotated[int | None, typer.Option("-n", min=1, help="How many; the batch size by default.")] = None,
+    study: StudyPath = None,
+    pending: Annotated[bool, typer.Option("--pending", help="Only show again what is still out.")] = False,
+    form: Annotated[Format, typer.Option("--format", help="How to print them.")] = Format.table,
+) -> None:
+    """Print the next experiments; as CSV, the table can be filled in and told."""
+    with _opened(target, study, create=True) as opened:
+        _print_trials(opened.pending if pending else opened.ask(n), form, to_fill=True)
+
+
+def tell(
+    target: AnyPath,
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A CSV file with id and value; - reads it.")],
+    study: StudyPath = None,
+) -> None:
+    """Take results back: all rows of a CSV file, or none. A value may be `failed`."""
+    from bounce.study.tables import results as read
+
+    with _opened(target, study) as opened:
+        if str(results) == "-":
+            told = read(sys.stdin.buffer.read(), opened.trials, name="standard input")
+        else:
+            told = read(results, opened.trials)
+        opened.settle(told)
+        status = opened.status
+        print(f"{len(told)} told; {status.pending} pending, {status.remaining} to ask for")
+
+
+def trials(
+    target: AnyPath,
+    study: StudyPath = None,
+    form: Annotated[Format, typer.Option("--format", help="How to print them.")] = Format.table,
+) -> None:
+    """Print all trials."""
+    with _opened(target, study) as opened:
+        _print_trials(opened.trials, form)
+
+
+def best(
+    target: AnyPath, study: StudyPath = None, as_json: Annotated[bool, typer.Option("--json")] = False
+) -> None:
+    """Print the best trial so far."""
+    with _opened(target, study) as opened:
+        _print_result(opened, as_json=as_json)
+
+
+def status(
+    target: AnyPath, study: StudyPath = None, as_json: Annotated[bool, typer.Option("--json")] = False
+) -> None:
+    """Print where a study stands."""
+    import json
+    from dataclasses import asdict
+
+    from bounce.cli.display import region, seconds
+
+    with _opened(target, study) as opened:
+        s = opened.status
+    if as_json:
+        print(json.dumps(asdict(s) | {"path": str(s.path)}))
+        return
+    best = "none yet" if s.best is None or s.best.value is None else f"{s.best.value:.6g} (trial {s.best.id})"
+    for name, text in (
+        ("study", str(s.path)),
+        ("done", f"{s.done} of {s.budget}, {s.remaining} to ask for"),
+        ("pending", str(s.pending)),
+        ("failed", str(s.failed)),
+        ("best", best),
+        ("space", f"{s.target_dim} of {s.dimensions} dimensions, {s.restart} restarts"),
+        ("region", region(s.length_comb, s.length_cont)),
+        ("time", f"{seconds(s.seconds_ask)} per ask, {seconds(s.seconds_eval)} per evaluation"),
+        ("runner", s.runner or "none"),
+    ):
+        print(f"{name:<9}{text}")
+
+
+def export(
+    target: AnyPath,
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="Ends in .csv, .json or .parquet.")],
+    study: StudyPath = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file of that name.")] = False,
+) -> None:
+    """Write all trials to a file: CSV, JSON or Parquet."""
+    from bounce.errors import InvalidInput
+    from bounce.study import tables
+
+    if out.suffix.lower() not in (".csv", ".json", ".parquet"):
+        raise InvalidInput(f"the file must end in .csv, .json or .parquet, not {out.name!r}")
+    if out.exists() and not overwrite:
+        raise InvalidInput(f"there is {out} already: choose another name, or --overwrite it")
+    with _opened(target, study) as opened:
+        found = opened.trials
+    if out.suffix.lower() == ".parquet":
+        tables.to_parquet(found, out)
+    else:
+        write = tables.to_csv if out.suffix.lower() == ".csv" else tables.to_json
+        with out.open("w", encoding="utf-8", newline="") as file:
+            file.write(write(found))
+    print(f"{len(found)} trials in {out}")
+
+
+def plot(
+    targets: Annotated[
+        list[Path],
+        typer.Argument(metavar="STUDY|TRACE...", help="A study or its spec, or traces; seeds are averaged."),
+    ],
+    study: StudyPath = None,
+    out: Annotated[Path, typer.Option(help="Where the picture goes (PNG, SVG or PDF).")] = Path("bounce.png"),
+) -> None:
+    """Draw how a study went, or compare traces of benchmarks."""
+    check_picture(out)
+    if all(target.suffix == ".jsonl" for target in targets):
+        from bounce.plots import comparison
+        from bounce.traces import read
+
+        comparison([read(target) for target in targets], out)
+    else:
+        from bounce.errors import InvalidInput
+        from bounce.plots import convergence
+
+        if len(targets) > 1:
+            raise InvalidInput("one study can be drawn at a time, or several traces that end in .jsonl")
+        with _opened(targets[0], study) as opened:
+            maximize = opened.options["direction"] == "maximize"
+            convergence(opened.trials, out, title=targets[0].stem, maximize=maximize)
+    print(out)
+
+
+@contextmanager
+def _opened(target: Path, study: Path | None, *, create: bool = False) -> Iterator[Study]:
+    """Open the study that a spec or a path stands for."""
+    from bounce.errors import InvalidStudy
+    from bounce.study import Study
+    from bounce.study.spec import load
+
+    if target.suffix.lower() == ".toml":
+        described = load(target)
+        path = study or described.study
+        if not create and not path.exists():
+            raise InvalidStudy(f"there is no study {path} yet: bounce run or bounce ask {target} creates it")
+        given = {"space": described.space, **described.options} if create else {}
+        with Study.open(path, **given) as opened:
+            yield opened
+    else:
+        if study is not None:
+            raise InvalidStudy(f"--study {study} is for specs; {target} is no .toml file, so it is the study")
+        with Study.open(target) as opened:
+            yield opened
+
+
+@contextmanager
+def _executor(dask: str | None) -> Iterator[Executor | None]:
+    """Connect to a Dask scheduler, if there is to be one."""
+    if dask is None:
+        with nullcontext():
+            yield None
+        return
+    from bounce.errors import InvalidInput
+
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InvalidInput("a Dask cluster needs distributed: pip install 'bounce-bo[dask]'") from None
+    try:
+        client: Any = Client(dask, timeout=10)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise InvalidInput(f"there is no Dask scheduler at {dask!r}: {error}") from None
+    with client:
+        yield client.get_executor(pure=False)
+
+
+def _print_trials(found: Sequence[Trial], form: Format, *, to_fill: bool = False) -> None:
+    from bounce.study import tables
+
+    if form is Format.json:
+        sys.stdout.write(tables.to_json(found))
+    elif form is Format.csv:
+        sys.stdout.write(tables.form(found) if to_fill else tables.to_csv(found))
+    else:
+        _print_table(found, to_fill=to_fill)
+
+
+def _print_table(found: Sequence[Trial], *, to_fill: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    names = list(found[0].point) if found else []
+    for name in ("id", *names, *(() if to_fill else ("value", "state"))):
+        table.add_column(Text(name), overflow="fold")
+    for trial in found:
+        value = "" if trial.value is None else f"{trial.value:.6g}"
+        cells = [str(trial.id), *(_shown(trial.point[name]) for name in names)]
+        table.add_row(*map(Text, cells if to_fill else [*cells, value, trial.state]))
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=max(80, 16 * (len(names) + 3)))
+    console.print(table)
+
+
+def _shown(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _print_result(opened: Study, *, as_json: bool) -> None:
+    import json
+    from dataclasses import asdict
+
+    best, status = opened.best, opened.status
+    if as_json:
+        counts = {name: getattr(status, name) for name in ("done", "failed", "pending", "remaining")}
+        print(json.dumps({"best": None if best is None else asdict(best), "study": str(opened.path)} | counts))
+        return
+    if best is None:
+        print(f"no values yet; {status.pending} pending, {status.failed} failed")
+        return
+    print(f"best value {best.value!r} (trial {best.id}; {status.done} done, {status.failed} failed)")
+    for name, value in best.point.items():
+        print(f"    {name} = {value!r}")
+    print(f"study {opened.path}")
