@@ -157,7 +157,7 @@ class Bounce:
         n = self._options.batch_size if n is None else whole("the number of trials", n, 1)
         if self.remaining <= 0:
             raise NothingToAsk(
-                f"all {self._options.budget} trials of the budget have been asked for: only a larger budget gives more"
+                f"all {self._options.budget} trials of the budget have been asked for: a larger budget gives more"
                 if len(self._records) >= self._options.budget
                 else f"all {int(self.space.size)} points of the space have been asked for"
             )
