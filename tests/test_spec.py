@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import pickle
 import re
 import sys
@@ -350,6 +351,15 @@ def test_a_module_that_another_one_hides_is_refused(tmp_path: Path) -> None:
     written(tmp_path, "def loss(point):\n    return 1.0\n", "random.py")
     found = refused(written(tmp_path, "objective = 'random:loss'\n" + GOOD))
     assert "another module 'random' is loaded already, so the file needs another name" in found
+
+
+def test_a_module_that_was_written_a_moment_ago_is_found(tmp_path: Path) -> None:
+    written(tmp_path, "def loss(point):\n    return 1.0\n", "early_module.py")
+    before = tmp_path.stat()
+    assert Imported("early_module:loss", tmp_path).function()({}) == 1.0
+    written(tmp_path, "def loss(point):\n    return 2.0\n", "late_module.py")
+    os.utime(tmp_path, ns=(before.st_atime_ns, before.st_mtime_ns))  # a file system with a coarse clock
+    assert Imported("late_module:loss", tmp_path).function()({}) == 2.0
 
 
 def test_modules_of_packages_are_found(tmp_path: Path) -> None:

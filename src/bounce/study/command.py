@@ -255,9 +255,11 @@ def _status(code: int) -> str:
 
 def _last(file: IO[bytes], most: int) -> tuple[bytes, bool]:
     """Return the last bytes of a file, and whether these are all there is."""
-    size = file.seek(0, os.SEEK_END)
-    start = file.seek(max(0, size - most))
-    return file.read(size - start), start == 0  # no more than that, even if a daemon goes on writing
+    size = os.fstat(file.fileno()).st_size
+    start = max(0, size - most)
+    return os.pread(
+        file.fileno(), size - start, start
+    ), start == 0  # a daemon that goes on writing is not disturbed
 
 
 def _end_of(err: IO[bytes]) -> str:

@@ -104,7 +104,7 @@ def _text(path: Path) -> str:
     except (OSError, ValueError) as error:
         raise InvalidSpec(f"{path}: the file cannot be read: {error}") from None
     try:
-        return content.decode("utf-8-sig").replace("\r\n", "\n")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InvalidSpec(f"{_place(path, line)}: a spec must be UTF-8, but this line is not") from None
