@@ -107,6 +107,7 @@ class Run:
         self._out: dict[Future[Outcome], Trial] = {}
         self._again: set[int] = set()
         self._own: Pool | None = None
+        self._works = False
         self._failures = 0
         self._first: Outcome | None = None
         self._exhausted = False
@@ -159,13 +160,22 @@ class Run:
         except BrokenExecutor as error:
             self._replace(error)
             future = self._executor.submit(self._call, trial)
+        except Exception as error:
+            if isinstance(self._executor, Inline):  # it is the evaluation that raised
+                raise
+            raise WorkerUnusable(f"the executor takes no more evaluations ({said(error)})") from error
         self._out[future] = trial
 
     def _receive(self, future: Future[Outcome]) -> None:
-        """Take what came back: an outcome, or a fault of the machinery, after which a trial goes out once more."""
+        """Take what came back: an outcome, or a fault of the machinery, after which a trial goes out once more.
+
+        The second fault fails the trial, which may have caused both, but only where that is likely: not if the
+        executor just cancelled it, or if nothing has come back from this executor yet.
+        """
         trial = self._out.pop(future)
         try:
             outcome = future.result()
+            self._works = True
         except WorkerUnusable:
             raise
         except CallTooLong as error:
@@ -178,6 +188,13 @@ class Run:
                 if isinstance(error, BrokenExecutor):
                     self._replace(error)
                 return
+            if isinstance(error, CancelledError):
+                raise WorkerUnusable(f"the executor cancelled trial {trial.id} twice: is it still up?") from error
+            if not self._works and not isinstance(error, BrokenExecutor):
+                raise WorkerUnusable(
+                    f"the executor could not evaluate trial {trial.id}, nor any other ({said(error)}): can its "
+                    "workers import bounce and the objective?"
+                ) from error
             outcome = Outcome(None, said(error), None)
         self._finish(trial, outcome)
 
