@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 import bounce
 import objectives
-from bounce import EvaluationFailed, InvalidOption, Study
-from bounce.study.pool import CallTooLong, Pool, WorkerDied, WorkerUnusable, answer, serve
+from bounce import EvaluationFailed, ExecutorFailed, InvalidOption, Study
+from bounce.study.pool import CallTooLong, Pool, WorkerDied, answer, serve
 from objectives import mixed, value
 from test_study import facts
 
@@ -249,7 +249,7 @@ def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "WorkerUnusable: a worker process could not be started" in done.stderr
+    assert "ExecutorFailed: a worker process could not be started" in done.stderr
     assert "below `if __name__ == '__main__':`" in done.stderr
 
 
@@ -261,7 +261,7 @@ def test_a_function_that_the_workers_cannot_import_is_told_so() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "WorkerUnusable: a worker process could not read the objective" in done.stderr
+    assert "ExecutorFailed: a worker process could not read the objective" in done.stderr
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -364,7 +364,7 @@ def test_a_pool_that_is_killed_takes_no_more_calls() -> None:
         pass
     pool.kill()
     assert begun.wait(20)
-    assert isinstance(future.exception(), WorkerDied | WorkerUnusable)
+    assert isinstance(future.exception(), WorkerDied | ExecutorFailed)
     assert isinstance(pool.submit(abs, 1).exception(), WorkerDied)
     pool.shutdown()
 

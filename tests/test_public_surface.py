@@ -16,6 +16,7 @@ SURFACE = {
     "Command",
     "DataError",
     "EvaluationFailed",
+    "ExecutorFailed",
     "Integer",
     "InvalidInput",
     "InvalidOption",

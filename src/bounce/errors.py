@@ -11,6 +11,7 @@ BounceError
 │   └── InvalidSpec         a spec file
 ├── NothingToAsk            (also RuntimeError) the budget is spent or the space is exhausted
 ├── EvaluationFailed        (also RuntimeError) the objective gave no usable value
+├── ExecutorFailed          (also RuntimeError) the workers cannot be started, or cannot evaluate anything
 ├── StudyLocked             (also RuntimeError) another process runs the study
 ├── StorageFailed           (also OSError)      the study's file could not be written
 └── DataError               (also RuntimeError) a data file is missing, damaged or cannot be brought
@@ -59,6 +60,10 @@ class NothingToAsk(BounceError, RuntimeError):
 
 class EvaluationFailed(BounceError, RuntimeError):
     """The objective returned something that is no finite number."""
+
+
+class ExecutorFailed(BounceError, RuntimeError):
+    """The workers could not be started, or could not read their calls: no other call would fare better."""
 
 
 class StudyLocked(BounceError, RuntimeError):

@@ -49,13 +49,13 @@ app.add_typer(problems.data, name="data")
 
 def main() -> None:
     """Run the command, and turn errors into sentences and exit codes."""
-    from bounce.errors import BounceError, EvaluationFailed, StorageFailed, StudyLocked
+    from bounce.errors import BounceError, EvaluationFailed, ExecutorFailed, StorageFailed, StudyLocked
 
     try:
         app()
     except StudyLocked as error:
         _end(error, LOCKED)
-    except (EvaluationFailed, StorageFailed) as error:
+    except (EvaluationFailed, ExecutorFailed, StorageFailed) as error:
         _end(error, FAILED)
     except (BounceError, OSError) as error:
         _end(error, BAD_INPUT)

@@ -17,10 +17,10 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future,
 from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from bounce.errors import EvaluationFailed, InvalidOption, NothingToAsk
+from bounce.errors import EvaluationFailed, ExecutorFailed, InvalidOption, NothingToAsk
 from bounce.state import Trial
 from bounce.study.evaluation import Evaluator, Outcome, evaluate, said
-from bounce.study.pool import CallTooLong, Pool, WorkerUnusable
+from bounce.study.pool import CallTooLong, Pool
 
 logger = logging.getLogger("bounce")
 
@@ -163,7 +163,7 @@ class Run:
         except Exception as error:
             if isinstance(self._executor, Inline):  # it is the evaluation that raised
                 raise
-            raise WorkerUnusable(f"the executor takes no more evaluations ({said(error)})") from error
+            raise ExecutorFailed(f"the executor takes no more evaluations ({said(error)})") from error
         self._out[future] = trial
 
     def _receive(self, future: Future[Outcome]) -> None:
@@ -176,7 +176,7 @@ class Run:
         try:
             outcome = future.result()
             self._works = True
-        except WorkerUnusable:
+        except ExecutorFailed:
             raise
         except CallTooLong as error:
             outcome = Outcome(None, said(error), None)
@@ -189,9 +189,9 @@ class Run:
                     self._replace(error)
                 return
             if isinstance(error, CancelledError):
-                raise WorkerUnusable(f"the executor cancelled trial {trial.id} twice: is it still up?") from error
+                raise ExecutorFailed(f"the executor cancelled trial {trial.id} twice: is it still up?") from error
             if not self._works and not isinstance(error, BrokenExecutor):
-                raise WorkerUnusable(
+                raise ExecutorFailed(
                     f"the executor could not evaluate trial {trial.id}, nor any other ({said(error)}): can its "
                     "workers import bounce and the objective?"
                 ) from error

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, ParamSpec, TypeVar
 
-from bounce.errors import BounceError
+from bounce.errors import ExecutorFailed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,10 +30,6 @@ class WorkerDied(BrokenExecutor):
 
 class CallTooLong(Exception):
     """A call took longer than it may; its process was killed."""
-
-
-class WorkerUnusable(BounceError, RuntimeError):
-    """A worker process could not be started, or could not read its call: no other call will fare better."""
 
 
 class Pool(Executor):
@@ -60,7 +56,7 @@ class Pool(Executor):
                 try:
                     worker = self._own.worker = _Worker()
                 except (OSError, RuntimeError) as error:
-                    raise WorkerUnusable(f"a worker process could not be started: {error}") from error
+                    raise ExecutorFailed(f"a worker process could not be started: {error}") from error
                 self._workers = [other for other in self._workers if other.alive] + [worker]
         return worker.call(call, self._timeout)
 
@@ -107,7 +103,7 @@ class _Worker:
             ready = self._connection.recv()
         except (EOFError, OSError):
             self._process.join()
-            raise WorkerUnusable(
+            raise ExecutorFailed(
                 "a worker process could not be started (what it said is on standard error). A script that starts "
                 "workers must do so below `if __name__ == '__main__':`"
             ) from None
@@ -116,7 +112,7 @@ class _Worker:
             self._connection.send_bytes(call)
             unreadable = self._connection.recv()
             if unreadable is not None:
-                raise WorkerUnusable(
+                raise ExecutorFailed(
                     f"a worker process could not read the objective ({unreadable}): define it in a module or a "
                     "script that can be imported, or use executor=ThreadPoolExecutor(n)"
                 )
