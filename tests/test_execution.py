@@ -307,6 +307,19 @@ def test_ctrl_c_waits_for_what_is_running_and_twice_does_not(tmp_path: Path, tim
         assert study.done
 
 
+def test_a_command_runs_again_after_a_run_that_was_ended() -> None:
+    command = bounce.Command([sys.executable, "-c", "print(1.5)"])
+
+    def end(trial: bounce.Trial) -> None:
+        raise KeyboardInterrupt
+
+    with Study.open(space=mixed(), budget=4, seed=0) as study:
+        with pytest.raises(KeyboardInterrupt):
+            study.run(command, workers=2, callbacks=[end])
+        study.run(command, workers=2, timeout=60)
+        assert [t.value for t in study.trials] == [1.5] * 4
+
+
 def test_a_run_leaves_the_signal_handler_of_others_alone() -> None:
     seen = []
     before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -425,7 +426,7 @@ def _several(trials: Trial | int | Sequence[Trial | int]) -> Sequence[Trial | in
 
 def _evaluator(objective: Objective | Evaluator) -> Evaluator:
     if isinstance(objective, Evaluator):
-        return objective
+        return copy(objective)  # one that was stopped stays so; this run's is its own
     if not callable(objective):
         raise InvalidOption(f"objective must be a function of a point, not {objective!r}")
     return Function(objective)
