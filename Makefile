@@ -1,8 +1,8 @@
-# Both targets set up everything they need in .venv, from the versions pinned in requirements.lock.
+# All targets set up everything they need in .venv, from the versions pinned in requirements.lock.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lock clean
+.PHONY: demo test docs lock clean
 
 demo: .venv/ready
 	$(BIN)/bounce demo
@@ -13,6 +13,9 @@ test: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --cov --cov-report=term
+
+docs: .venv/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 .venv/ready: pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Bounce needs Python 3.11 or later")'
@@ -27,4 +30,4 @@ lock:
 	.venv/lock/bin/python -m pip freeze --exclude-editable > requirements.lock
 
 clean:
-	rm -rf .venv .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv site .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -98,7 +98,7 @@ def test_a_killed_worker_and_a_late_one_cost_no_trial(tmp_path: Path) -> None:
 def scheduler_and_worker(folder: Path) -> Iterator[tuple[Client, subprocess.Popen[bytes]]]:
     """Start a scheduler and a worker with two threads, as processes of their own."""
     address = folder / "scheduler.json"
-    common = ["--no-dashboard", "--scheduler-file", str(address)]
+    common = ["--dashboard-address", ":0", "--scheduler-file", str(address)]
     kinds = [
         ["scheduler", "--host", "127.0.0.1", "--port", "0"],
         ["worker", "--no-nanny", "--nthreads", "2", "--local-directory", str(folder)],

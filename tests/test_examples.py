@@ -27,13 +27,3 @@ def test_an_example_runs_and_says_what_it_found(name: str, said: str, tmp_path: 
     )
     assert done.returncode == 0, done.stderr
     assert re.search(said, done.stdout), done.stdout
-
-
-def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert blocks
-    code = "\n".join(blocks)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr

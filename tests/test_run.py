@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import math
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 import bounce
-from bounce import EvaluationFailed, InvalidInput, InvalidOption, Trial
+from bounce import BounceError, EvaluationFailed, InvalidInput, InvalidOption, Study, Trial
+from bounce.study.evaluation import Function, Outcome
 from spaces import binary, mixed
 
 
@@ -162,3 +164,22 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], said: str) -> None
     given: dict[str, Any] = {"objective": count_ones, "space": binary(3), "budget": 5} | arguments
     with pytest.raises(InvalidOption, match=said):
         bounce.minimize(**given)
+
+
+def test_an_executor_that_takes_nothing_ends_the_run_and_fails_no_trial() -> None:
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    with Study.open(space=binary(8), budget=9, seed=0) as study:
+        with pytest.raises(BounceError, match=r"takes no more evaluations \(RuntimeError: cannot schedule new"):
+            study.run(count_ones, executor=executor)
+        assert [trial.state for trial in study.trials] == ["pending"]
+        assert {trial.state for trial in study.run(count_ones).trials} == {"done"}
+
+
+def test_what_an_evaluator_raises_in_this_process_is_not_blamed_on_an_executor() -> None:
+    class Broken(Function):
+        def evaluate(self, trial: Trial, /) -> Outcome:
+            raise ZeroDivisionError("a fault of the evaluator")
+
+    with Study.open(space=binary(8), budget=9, seed=0) as study, pytest.raises(ZeroDivisionError, match="a fault"):
+        study.run(Broken(count_ones))

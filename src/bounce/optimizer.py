@@ -45,7 +45,7 @@ class Bounce:
     """An optimizer to ask for points and tell values, in any order, from one thread at a time.
 
     `budget` is the number of trials, failed ones included; `batch_size` how many an ask returns; `seed` repeats a
-    run; `direction` is "minimize" or "maximize". The others change how the method works (docs/how-it-works.md):
+    run; `direction` is "minimize" or "maximize". The others change how the method works (docs/budgets.md):
     `initial_points` before the model speaks, `initial_dims` of the first space, `new_bins` per bin and split,
     `budget_to_input` shared out among the spaces, `low_sequency` for points with long runs of equal values,
     `trust_region` "bounce", or "baxus" or "casmopolitan" to compare with.
