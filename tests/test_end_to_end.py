@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bounce import Binary, Categorical, Ordinal, Real, Space, minimize
+from bounce import Binary, Categorical, Integer, Ordinal, Real, Space, minimize
 from bounce.benchmarks import Labs
 
 Objective = Callable[[dict[str, Any]], float]
@@ -83,3 +83,17 @@ def test_a_hundred_evaluations_beat_a_thousand_random_ones(problem: Callable[[],
         points = space.decode(space.sample(1000, rng=np.random.default_rng(seed)))
         random.append(min(map(objective, points)))
     assert np.mean(found) < np.mean(random)
+
+
+def test_a_part_of_the_space_where_evaluations_fail_is_left_alone() -> None:
+    """The best values lie beside it, so a model that hears nothing of failures walks into it for ever."""
+    space = Space([Integer("layers", 1, 12), Real("rate", 0, 1), *(Binary(f"b{i}") for i in range(8))])
+
+    def objective(point: dict[str, Any]) -> float:
+        if point["layers"] > 10:
+            raise MemoryError
+        return float(-point["layers"] + (point["rate"] - 0.3) ** 2 + sum(point[f"b{i}"] for i in range(8)))
+
+    for seed in SEEDS:
+        trials = minimize(objective, space, budget=60, seed=seed).trials
+        assert sum(trial.state == "failed" for trial in trials) < 20

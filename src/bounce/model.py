@@ -21,7 +21,7 @@ from bounce.linalg import Array
 from bounce.parameters import Codes
 from bounce.region import Region
 from bounce.search import Proposal, propose
-from bounce.state import Head, Record, observations
+from bounce.state import Head, Record, evidence
 from bounce.surrogate import GP, cold, fit, standardized
 
 logger = logging.getLogger("bounce")
@@ -49,9 +49,8 @@ class Model:
         rng: np.random.Generator,
     ) -> tuple[Head, list[Proposal]]:
         """Choose up to n points beside the pending ones and this ask's drafts; return the head after a fit."""
-        embedding, data = head.embedding, observations(records, head.restart)
+        embedding, (data, values) = head.embedding, evidence(records, head.restart, sign)
         latents = self._latent(embedding, records)
-        values = np.array([sign * record.value for record in data])
         head = self._fitted(head, data, latents[[record.id for record in data]], standardized(values))
         assert head.hyper is not None
         order = np.argsort([record.tell >= head.fitted for record in data], kind="stable")
@@ -64,7 +63,8 @@ class Model:
         beside = [latents[pending]]
         if drafts:
             beside.append(embedding.down(np.stack([draft.codes for draft in drafts]))[0])
-        centre = z[int(np.argmin(y))]
+        done = [data[i].trial.state == "done" for i in order]
+        centre = z[int(np.argmin(np.where(done, y, np.inf)))]
         reals = embedding.latent.reals
         box = head.region.box(centre[reals], head.hyper.cont) if len(reals) else np.empty((2, 0))
         chosen = propose(

@@ -15,6 +15,7 @@ import numpy as np
 from bounce.embedding import Embedding
 from bounce.errors import InvalidState
 from bounce.kernels import Hyper
+from bounce.linalg import Array
 from bounce.parameters import Codes, Scalar
 from bounce.space import Space
 from bounce.trust_region import TrustRegion
@@ -112,6 +113,16 @@ class Head:
 def observations(records: Sequence[Record], restart: int) -> list[Record]:
     """Return the trials with a value since a restart, by id: the data of the model."""
     return [r for r in records if r.trial.state == "done" and r.trial.restart == restart]
+
+
+def evidence(records: Sequence[Record], restart: int, sign: float) -> tuple[list[Record], Array]:
+    """Return the finished trials since a restart, by id, and what the model is told of each, to be minimised.
+
+    A failed trial counts as the worst value seen: left out, the model would propose its neighbours for ever.
+    """
+    found = [r for r in records if r.trial.state != "pending" and r.trial.restart == restart]
+    worst = max(sign * r.value for r in found if r.trial.state == "done")
+    return found, np.array([sign * r.value if r.trial.state == "done" else worst for r in found])
 
 
 def record_to_dict(record: Record) -> dict[str, Any]:

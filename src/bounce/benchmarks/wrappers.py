@@ -25,7 +25,7 @@ SAME = 2.0**30  # real codes that agree to one part in this are the same point t
 class Randomized(Problem):
     """The published randomised version of a problem: the optimum is moved to an arbitrary place.
 
-    Every discrete code is shifted by a fixed random number, modulo the number of codes (notes, decision 15).
+    Every discrete code is shifted by a fixed random number, modulo the number of codes.
     """
 
     problem: Problem
