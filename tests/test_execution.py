@@ -179,6 +179,19 @@ def test_a_broken_pool_of_the_users_is_replaced(caplog: pytest.LogCaptureFixture
         assert [t.state for t in study.trials] == ["done"] * 4
 
 
+def test_another_executor_that_breaks_ends_the_run() -> None:
+    def initializer() -> None:
+        raise ValueError("no licence")
+
+    with (
+        ThreadPoolExecutor(1, initializer=initializer) as executor,
+        Study.open(space=mixed(), budget=4, seed=0) as study,
+    ):
+        with pytest.raises(ExecutorFailed, match="the executor is broken"):
+            study.run(value, executor=executor)
+        assert [t.state for t in study.trials] == ["pending"]
+
+
 def executor_that_is_broken() -> ProcessPoolExecutor:
     executor = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
     assert executor.submit(os._exit, 1).exception() is not None
@@ -276,6 +289,7 @@ def test_ctrl_c_waits_for_what_is_running_and_twice_does_not(tmp_path: Path, tim
         "    os.read(os.open('end', os.O_RDONLY), 1)\n"  # blocks until somebody writes
         "    return 1.0\n"
         "if __name__ == '__main__':\n"
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # also where a shell ignores it
         "    import logging; logging.basicConfig()\n"
         "    with bounce.Study.open('a.db', space=bounce.Space([bounce.Real('x', 0, 1)]), budget=5) as study:\n"
         f"        study.run(f, workers={workers})\n"

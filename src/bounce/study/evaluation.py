@@ -77,8 +77,11 @@ class Function:
         """Do nothing: a function ends with its process."""
 
 
-def evaluate(evaluator: Evaluator, trial: Trial) -> Outcome:
-    """Evaluate in another process or thread, and return an outcome that can travel."""
+def evaluate(evaluator: Evaluator, trial: Trial, again: bool) -> Outcome:
+    """Evaluate in another process or thread, and return an outcome that can travel.
+
+    That a trial goes out again is an argument, so that an executor that remembers calls takes it for another call.
+    """
     try:
         outcome = evaluator.evaluate(trial)
     except SystemExit as error:

@@ -13,7 +13,15 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -101,8 +109,9 @@ class Run:
     ) -> None:
         self._source, self._evaluator, self._executor = source, evaluator, executor
         self._workers, self._batch_size, self._callbacks = workers, batch_size, callbacks
-        here = isinstance(executor, Inline)
-        self._call = evaluator.evaluate if here else partial(evaluate, evaluator)
+        self._call: Callable[[Trial, bool], Outcome] = partial(evaluate, evaluator)
+        if isinstance(executor, Inline):
+            self._call = lambda trial, again: evaluator.evaluate(trial)
         self._queue: deque[Trial] = deque()
         self._out: dict[Future[Outcome], Trial] = {}
         self._again: set[int] = set()
@@ -156,10 +165,10 @@ class Run:
 
     def _submit(self, trial: Trial) -> None:
         try:
-            future = self._executor.submit(self._call, trial)
+            future = self._executor.submit(self._call, trial, trial.id in self._again)
         except BrokenExecutor as error:
             self._replace(error)
-            future = self._executor.submit(self._call, trial)
+            future = self._executor.submit(self._call, trial, trial.id in self._again)
         except Exception as error:
             if isinstance(self._executor, Inline):  # it is the evaluation that raised
                 raise
@@ -199,8 +208,10 @@ class Run:
         self._finish(trial, outcome)
 
     def _replace(self, error: BrokenExecutor) -> None:
-        """Go on in a pool of our own where the given one is broken for good."""
+        """Go on in a pool of our own where the given one, of the same kind, is broken for good."""
         if not isinstance(self._executor, Pool):
+            if not isinstance(self._executor, ProcessPoolExecutor):
+                raise ExecutorFailed(f"the executor is broken ({said(error)})") from error
             logger.warning("the executor is broken (%s): the run goes on in a new pool", said(error))
             self._executor = self._own = Pool(self._workers)
 
