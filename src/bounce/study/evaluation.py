@@ -77,7 +77,7 @@ class Function:
         """Do nothing: a function ends with its process."""
 
 
-def evaluate(evaluator: Evaluator, trial: Trial, again: bool) -> Outcome:
+def evaluate(evaluator: Evaluator, trial: Trial, again: bool = False) -> Outcome:
     """Evaluate in another process or thread, and return an outcome that can travel.
 
     That a trial goes out again is an argument, so that an executor that remembers calls takes it for another call.
