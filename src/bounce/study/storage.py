@@ -101,7 +101,11 @@ class Storage:
         try:
             connection = _opened(str(self.path))
             connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError:
+        except sqlite3.OperationalError as error:
+            if not self.path.exists() and error.sqlite_errorcode == sqlite3.SQLITE_CANTOPEN:
+                raise InvalidStudy(
+                    f"there is no study {self.path}, and none can be created: its folder cannot be written to"
+                ) from error
             if not self.path.is_file() or self.path.stat().st_size == 0:
                 raise
             # A folder or file that nothing can be written to: it can still be read, as it was left.
