@@ -100,7 +100,8 @@ class Storage:
             raise InvalidStudy(f"there is no folder {self.path.parent} for the study {self.path.name}")
         try:
             connection = _opened(str(self.path))
-            connection.execute("PRAGMA journal_mode = WAL")
+            if not _foreign(connection):  # what is not ours is not changed
+                connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
             if not self.path.exists() and error.sqlite_errorcode == sqlite3.SQLITE_CANTOPEN:
                 raise InvalidStudy(
@@ -120,11 +121,10 @@ class Storage:
         """Refuse what is no study, is damaged or is newer; bring an older file up to date."""
         (damage,) = self._one("PRAGMA quick_check(1)")
         if damage != "ok":
-            raise InvalidStudy(f"{self.path} is damaged: {damage}")
-        (application,), (version,) = self._one("PRAGMA application_id"), self._one("PRAGMA user_version")
-        (tables,) = self._one("SELECT count(*) FROM sqlite_master")
-        if application != APPLICATION and tables:
+            raise InvalidStudy(f"{self.path} is damaged: {damage.splitlines()[-1]}")
+        if _foreign(self._connection):
             raise InvalidStudy(f"{self.path} is a database, but no study of Bounce")
+        (version,) = self._one("PRAGMA user_version")
         if version > len(MIGRATIONS):
             raise InvalidStudy(
                 f"{self.path} has format {version}; this release reads up to {len(MIGRATIONS)}: use a newer one"
@@ -271,6 +271,13 @@ class Storage:
 
 def _opened(name: str, *, uri: bool = False) -> sqlite3.Connection:
     return sqlite3.connect(name, timeout=10.0, isolation_level=None, check_same_thread=False, uri=uri)
+
+
+def _foreign(connection: sqlite3.Connection) -> bool:
+    """Say whether a database holds something, and no study."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return bool(tables) and application != APPLICATION
 
 
 def _values(state: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
