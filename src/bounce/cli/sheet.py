@@ -21,20 +21,21 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def shown(value: Scalar | None) -> str:
-    """Return a value for people: a number with six digits, true or false, a text in one line."""
-    if value is None:
-        return ""
+def shown(value: Scalar) -> str:
+    """Return a value for people: a number with six digits, true, false or null, a text in one line."""
     return f"{value:.6g}" if isinstance(value, float) else printable(written(value))
 
 
 def sheet(trials: Sequence[Trial], width: int, *, to_fill: bool = False) -> Iterator[Table]:
     """Yield trials as a table of a row each, or, where that does not fit, tables with a column each."""
-    facts = () if to_fill else ("value", "state")
     names = list(trials[0].point) if trials else []
     columns = [["id", *(str(trial.id) for trial in trials)]]
     columns += [[printable(name), *(shown(trial.point[name]) for trial in trials)] for name in names]
-    columns += [[fact, *(shown(getattr(trial, fact)) for trial in trials)] for fact in facts]
+    if not to_fill:
+        columns += [
+            ["value", *("" if trial.value is None else shown(trial.value) for trial in trials)],
+            ["state", *(trial.state for trial in trials)],
+        ]
     if _width(columns) <= width:
         yield _table(columns)
         return

@@ -105,10 +105,11 @@ def run(
             print(f"bounce: {opened.status.done} values are stored in {path}; to go on: {again}", file=sys.stderr)
             raise
         except Exception as error:
-            if said(error) not in (trial.error for trial in opened.trials):
+            texts = [trial.error for trial in opened.trials if trial.error in (str(error), said(error))]
+            if not texts:
                 raise
             # the objective's own, after so many failures that the run gave up
-            raise EvaluationFailed(f"the first evaluations all failed; the first said: {said(error)}") from error
+            raise EvaluationFailed(f"the first evaluations all failed; the first said: {texts[0]}") from error
         if opened.best is None and opened.trials:
             raise EvaluationFailed(f"all evaluations failed; the first said: {opened.trials[0].error}")
         _print_result(opened, as_json=as_json)
