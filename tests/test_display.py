@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -210,6 +210,7 @@ def test_few_parameters_have_a_column_each() -> None:
     assert "value" not in printed(trials, 80, to_fill=True)
 
 
+@settings(deadline=None, max_examples=30)
 @given(st.integers(20, 200), st.integers(1, 9), st.integers(1, 70))
 def test_a_table_of_any_size_fits_and_shows_everything(width: int, trials: int, parameters: int) -> None:
     points: list[dict[str, Scalar]] = [{f"p{i}": 1000 * i + t for i in range(parameters)} for t in range(trials)]
