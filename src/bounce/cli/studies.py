@@ -30,6 +30,9 @@ StudyPath = Annotated[
 ]
 
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON object.")]
+
+
 class Format(StrEnum):
     """How trials are printed."""
 
@@ -39,7 +42,7 @@ class Format(StrEnum):
 
 
 def init(
-    path: Annotated[Path, typer.Argument(metavar="[SPEC]", help="Where the spec goes.")] = Path("bounce.toml"),
+    path: Annotated[Path, typer.Argument(metavar="SPEC", help="Where the spec goes.")] = Path("bounce.toml"),
 ) -> None:
     """Write a spec to start from: an example with every key explained, which runs as it is."""
     from bounce.errors import InvalidInput
@@ -140,7 +143,9 @@ def ask(
 
 def tell(
     target: AnyPath,
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A CSV file with id and value; - reads it.")],
+    results: Annotated[
+        Path, typer.Argument(metavar="RESULTS", help="A CSV file with id and value; - is standard input.")
+    ],
     study: StudyPath = None,
 ) -> None:
     """Take results back: all rows of a CSV file, or none. A value may be `failed`."""
@@ -166,17 +171,13 @@ def trials(
         _print_trials(opened.trials, form)
 
 
-def best(
-    target: AnyPath, study: StudyPath = None, as_json: Annotated[bool, typer.Option("--json")] = False
-) -> None:
+def best(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -> None:
     """Print the best trial so far."""
     with _opened(target, study) as opened:
         _print_result(opened, as_json=as_json)
 
 
-def status(
-    target: AnyPath, study: StudyPath = None, as_json: Annotated[bool, typer.Option("--json")] = False
-) -> None:
+def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -> None:
     """Print where a study stands."""
     import json
     from dataclasses import asdict
@@ -238,7 +239,7 @@ def export(
 def plot(
     targets: Annotated[
         list[Path],
-        typer.Argument(metavar="STUDY|TRACE...", help="A study or its spec, or traces; seeds are averaged."),
+        typer.Argument(metavar="STUDY|TRACE", help="A study or its spec, or traces; seeds are averaged."),
     ],
     study: StudyPath = None,
     out: Annotated[Path, typer.Option(help="Where the picture goes (PNG, SVG or PDF).")] = Path("bounce.png"),
