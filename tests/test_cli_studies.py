@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from bounce import Study
+from bounce import StorageFailed, Study
+from bounce.study.lock import Lock
 from terminal import COMMAND, ECHO, PARAMETERS, Gate, Terminal
 
 
@@ -597,6 +598,20 @@ def test_a_study_that_another_one_runs_is_locked(bounce: Terminal) -> None:
         assert f"run by   process {os.getpid()} on " in bounce("status", "a.db").out
         assert len(bounce.trials("a.db")) == 2
     assert bounce("tell", "a.db", "results.csv").code == 0
+
+
+def test_a_study_on_a_full_disk_can_be_looked_at(bounce: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounce("run", bounce.spec(), "--quiet")
+
+    def full(*_: object) -> None:
+        raise StorageFailed("database or disk is full")
+
+    monkeypatch.setattr(Lock, "acquire", full)
+    said = bounce("status", "a.db")
+    assert (said.code, said.err) == (0, "")
+    assert "run by   nobody" in said.out
+    refused = bounce("ask", bounce.spec(budget=7))
+    assert (refused.code, refused.err) == (1, "bounce: database or disk is full\n")
 
 
 def foreign(path: Path) -> None:

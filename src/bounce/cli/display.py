@@ -235,7 +235,7 @@ class Lines:
         outcome = f"{trial.value:.6g}" if trial.value is not None else "failed"
         print(
             f"{p.finished}/{p.budget} trial {trial.id}: {outcome}, best {best_of(p.best)}, "
-            f"{p.in_flight} in flight, {trial.target_dim} dimensions, {p.end}",
+            f"{p.in_flight} in flight, target dimension {trial.target_dim}, {p.end}",
             file=sys.stderr,
             flush=True,
         )
