@@ -103,7 +103,7 @@ class Storage:
             if not _foreign(connection):  # what is not ours is not changed
                 connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if not self.path.exists() and error.sqlite_errorcode == sqlite3.SQLITE_CANTOPEN:
+            if not self.path.exists():
                 raise InvalidStudy(
                     f"there is no study {self.path}, and none can be created: its folder cannot be written to"
                 ) from error
@@ -265,7 +265,7 @@ class Storage:
             yield
         except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
             raise StorageFailed(f"the study {self.path} could not be read or written: {error}") from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a name or a message of damaged bytes
             raise InvalidStudy(f"{self.path} is no study, or a damaged one: {error}") from error
 
 
