@@ -16,9 +16,10 @@ import pytest
 
 from bounce.cli import main
 
-COMMAND = [  # a shell's background jobs, and what they start, ignore Ctrl-C
+COMMAND = [  # a shell's background jobs ignore Ctrl-C, nohup ignores SIGHUP, and so does what they start
     *(sys.executable, "-c"),
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from bounce.cli import main; main()",
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "signal.signal(signal.SIGHUP, signal.SIG_DFL); from bounce.cli import main; main()",
 ]
 PARAMETERS = """
 [[parameters]]
