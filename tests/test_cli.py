@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = [sys.executable, "-c", "from bounce.cli import main; main()"]
+COMMAND = [  # a shell's background jobs, and what they start, ignore Ctrl-C
+    *(sys.executable, "-c"),
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from bounce.cli import main; main()",
+]
 
 
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -50,7 +50,7 @@ def stepping(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a manual executor finish one evaluation whenever a run waits."""
     from bounce.study import execution
 
-    def wait(futures: dict[Future[Any], Any], return_when: str) -> tuple[set[Future[Any]], None]:
+    def wait(futures: dict[Future[Any], Any], timeout: float, return_when: str) -> tuple[set[Future[Any]], None]:
         if not any(future.done() for future in futures):
             STEPPED[-1].step()
         return {future for future in futures if future.done()}, None

@@ -277,7 +277,7 @@ def test_a_study_in_a_folder_without_leave_to_write_can_be_read(
         assert study.status.done == 1
         with pytest.raises(StorageFailed, match="can only be read here"):
             study.ask()
-    with pytest.raises(StorageFailed, match="unable to open"):
+    with pytest.raises(InvalidStudy, match="its folder cannot be written to"):
         Study.open(tmp_path / "new.db", space=mixed(), budget=4)
 
 

@@ -23,7 +23,8 @@ def convergence(trials: Sequence[Trial], path: Path, *, title: str, maximize: bo
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     upper.plot(evaluation, values, ".", color="0.65", label="evaluation")
     upper.step(evaluation, best, where="post", color="C0", label="best so far")
-    upper.set(title=title, ylabel="value")
+    upper.set_title(title, parse_math=False)  # the name of a file may hold dollars
+    upper.set(ylabel="value")
     upper.legend()
     lower.step([t.id + 1 for t in trials], [t.target_dim for t in trials], where="post", color="C1")
     lower.set(xlabel="evaluations", ylabel="target dimension", ylim=(0, None))

@@ -1,12 +1,15 @@
 """The command `bounce`: words in, words out, no logic.
 
 Exit codes: 0 done; 1 the run ended with an error, such as ten evaluations that all failed; 2 bad input; 3 another
-process is running the study; 130 interrupted. An error is one sentence on standard error, without a traceback.
+process is running the study; 130 interrupted by Ctrl-C; 143 and 129 ended by SIGTERM and SIGHUP. An error is one
+sentence on standard error, without a traceback.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -49,16 +52,28 @@ app.add_typer(problems.data, name="data")
 
 def main() -> None:
     """Run the command, and turn errors into sentences and exit codes."""
-    from bounce.errors import BounceError, EvaluationFailed, ExecutorFailed, StorageFailed, StudyLocked
+    from bounce.errors import BounceError, DataError, InvalidInput, NothingToAsk, StudyLocked
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name or a path that the terminal cannot show
     try:
-        app()
+        try:
+            app()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except StudyLocked as error:
         _end(error, LOCKED)
-    except (EvaluationFailed, ExecutorFailed, StorageFailed) as error:
-        _end(error, FAILED)
-    except (BounceError, OSError) as error:
+    except (InvalidInput, NothingToAsk, DataError) as error:
         _end(error, BAD_INPUT)
+    except BounceError as error:
+        _end(error, FAILED)
+    except BrokenPipeError:  # whoever read it, such as `head`, has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(FAILED)
+    except OSError as error:  # a file that was named, or a write that went wrong
+        _end(error, FAILED if error.filename is None else BAD_INPUT)
     except SystemExit as end:
         if end.code == INTERRUPTED:  # what typer makes of Ctrl-C
             print("bounce: interrupted", file=sys.stderr)

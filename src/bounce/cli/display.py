@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import TextIO
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -24,33 +27,64 @@ from bounce.state import Trial
 from bounce.study import Study
 
 BLOCKS = "▁▂▃▄▅▆▇█"
+LONGEST = 1e9  # seconds that are worth telling apart
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
-    """Return numbers as small bars, the last `width` of them or their like."""
-    if not values:
-        return ""
-    picked = [values[round(i * (len(values) - 1) / max(width - 1, 1))] for i in range(min(width, len(values)))]
-    low, high = min(picked), max(picked)
-    return "".join(
-        BLOCKS[round((len(BLOCKS) - 1) * (x - low) / (high - low)) if high > low else 0] for x in picked
-    )
+    """Return numbers as small bars; of more than `width`, some that are evenly spread, with both ends."""
+    count = min(width, len(values))
+    picked = [values[-1 - round(i * (len(values) - 1) / max(count - 1, 1))] for i in reversed(range(count))]
+    low, high = min(picked, default=0.0) / 2, max(picked, default=0.0) / 2  # halves: a difference stays finite
+    top = len(BLOCKS) - 1
+    return "".join(BLOCKS[round(top * ((x / 2 - low) / (high - low))) if high > low else 0] for x in picked)
 
 
 def seconds(number: float | None) -> str:
-    """Return a time for people: 12 ms, 3.4 s, 2:10:05."""
+    """Return a time for people: 12 ms, 3.4 s, 2:10:05, 3 days, 4:05:06."""
     if number is None:
         return "unknown"
-    if number < 1:
+    if number < 0.9995:
         return f"{1000 * number:.0f} ms"
-    return f"{number:.1f} s" if number < 120 else str(timedelta(seconds=round(number)))
+    return f"{number:.1f} s" if number < 119.95 else str(timedelta(seconds=round(min(number, LONGEST))))
+
+
+def clock(left: float, now: datetime) -> str:
+    """Return when it will be over: a time of today, or a date."""
+    end = now + timedelta(seconds=min(left, LONGEST))
+    return f"{end:%H:%M}" if end.date() == now.date() else f"{end:%Y-%m-%d %H:%M}"
 
 
 def region(length_comb: float, length_cont: float) -> str:
     """Return the lengths of a trust region in words."""
-    parts = [f"up to {length_comb:.3g} discrete dimensions change"] if length_comb else []
-    parts += [f"{length_cont:.3g} of each range"] if length_cont else []
+    parts = []
+    if length_comb:
+        plural = "" if length_comb == 1 else "s"
+        parts.append(f"up to {length_comb:.3g} discrete dimension{plural} may change")
+    if length_cont:
+        parts.append(f"{length_cont:.3g} of each range")
     return ", ".join(parts) or "everything"
+
+
+def best_of(trial: Trial | None) -> str:
+    """Return the best value and its trial."""
+    return "none yet" if trial is None or trial.value is None else f"{trial.value:.6g} (trial {trial.id})"
+
+
+@contextmanager
+def standard_output() -> Iterator[TextIO]:
+    """Yield standard output for the display; what an objective prints there goes to standard error meanwhile.
+
+    So what we print stays what a program can read. Worker processes inherit it: it is done to the descriptor.
+    """
+    sys.stdout.flush()
+    kept = os.dup(1)
+    with open(kept, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as out:
+        os.dup2(2, 1)
+        try:
+            with redirect_stdout(sys.stderr):
+                yield out
+        finally:
+            os.dup2(kept, 1)
 
 
 class Warnings(logging.Handler):
@@ -137,9 +171,12 @@ class Progress:
         return self.elapsed / self.here * max(self.budget - self.finished, 0) if self.here else None
 
     @property
-    def best_text(self) -> str:
-        """The best value and its trial."""
-        return "none yet" if self.best is None else f"{self._best_value:.6g} (trial {self.best.id})"
+    def end(self) -> str:
+        """When it will be over, in words."""
+        if self.finished >= self.budget:
+            return "done"
+        left = self.left
+        return "no end known yet" if left is None else f"about {seconds(left)} to go"
 
 
 class Panel:
@@ -168,12 +205,14 @@ class Panel:
         done = Text(f"{p.finished} of {p.budget} done, {p.in_flight} in flight, {p.failed} failed")
         grid.add_row(Text(self._name), done)
         grid.add_row("", ProgressBar(total=p.budget, completed=p.finished, width=50))
-        grid.add_row("best", f"{p.best_text}  {sparkline(p.curve, 40)}")
+        grid.add_row("best", f"{best_of(p.best)}  {sparkline(p.curve, 30)}")
         if p.last is not None:
             grid.add_row("space", f"{p.last.target_dim} of {p.dimensions} dimensions")
             grid.add_row("region", region(p.last.length_comb, p.last.length_cont))
         grid.add_row("time", f"ask {seconds(p.seconds_ask)}, evaluation {seconds(p.seconds_eval)}")
-        grid.add_row("", f"{seconds(p.elapsed)} so far, about {seconds(p.left)} to go")
+        left = p.left
+        until = f", until {clock(left, datetime.now())}" if left and left >= 60 else ""
+        grid.add_row("", f"{seconds(p.elapsed)} so far, {p.end}{until}")
         return Group(grid)
 
 
@@ -195,8 +234,8 @@ class Lines:
         p.tell(trial)
         outcome = f"{trial.value:.6g}" if trial.value is not None else "failed"
         print(
-            f"{p.finished}/{p.budget} trial {trial.id}: {outcome}, best {p.best_text}, {p.in_flight} in flight, "
-            f"{trial.target_dim} dimensions, about {seconds(p.left)} to go",
+            f"{p.finished}/{p.budget} trial {trial.id}: {outcome}, best {best_of(p.best)}, "
+            f"{p.in_flight} in flight, target dimension {trial.target_dim}, {p.end}",
             file=sys.stderr,
             flush=True,
         )
@@ -205,8 +244,8 @@ class Lines:
 class JsonLines:
     """A JSON object per finished trial, on standard output."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+    def __init__(self, progress: Progress, out: TextIO) -> None:
+        self._progress, self._out = progress, out
 
     def __enter__(self) -> JsonLines:
         return self
@@ -218,7 +257,7 @@ class JsonLines:
         """Print a finished trial."""
         self._progress.tell(trial)
         best = self._progress.best
-        print(json.dumps(asdict(trial) | {"best": None if best is None else best.id}), flush=True)
+        print(json.dumps(asdict(trial) | {"best": None if best is None else best.id}), file=self._out, flush=True)
 
 
 class Silence:
@@ -237,10 +276,10 @@ class Silence:
 Display = Panel | Lines | JsonLines | Silence
 
 
-def display(study: Study, name: str, *, quiet: bool, as_json: bool) -> Display:
+def display(study: Study, name: str, out: TextIO, *, quiet: bool, as_json: bool) -> Display:
     """Return what fits the options and where the output goes."""
     if as_json:
-        return JsonLines(Progress(study))
+        return JsonLines(Progress(study), out)
     if quiet:
         return Silence()
     console = Console(stderr=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -29,6 +30,9 @@ StudyPath = Annotated[
 ]
 
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON object.")]
+
+
 class Format(StrEnum):
     """How trials are printed."""
 
@@ -38,7 +42,7 @@ class Format(StrEnum):
 
 
 def init(
-    path: Annotated[Path, typer.Argument(metavar="[SPEC]", help="Where the spec goes.")] = Path("bounce.toml"),
+    path: Annotated[Path, typer.Argument(metavar="SPEC", help="Where the spec goes.")] = Path("bounce.toml"),
 ) -> None:
     """Write a spec to start from: an example with every key explained, which runs as it is."""
     from bounce.errors import InvalidInput
@@ -49,7 +53,7 @@ def init(
             file.write(example())
     except FileExistsError:
         raise InvalidInput(f"there is {path} already: choose another name") from None
-    print(f"{path} is written. Change it, then: bounce run {path}")
+    print(f"{path} is written. Change it, then: {shlex.join(['bounce', 'run', str(path)])}")
 
 
 def run(
@@ -70,9 +74,10 @@ def run(
     ] = False,
 ) -> None:
     """Run a spec until its budget is spent; run again, it goes on where it was."""
-    from bounce.cli.display import Warnings, display
-    from bounce.errors import BounceError, EvaluationFailed, InvalidSpec
+    from bounce.cli.display import Warnings, display, standard_output
+    from bounce.errors import EvaluationFailed, InvalidSpec
     from bounce.study import Study
+    from bounce.study.evaluation import said
     from bounce.study.spec import load
 
     described = load(spec)
@@ -80,26 +85,36 @@ def run(
     evaluator = described.evaluator(path)
     if evaluator is None:
         raise InvalidSpec(f"{spec} has neither objective nor command: add one, or use bounce ask and bounce tell")
-    with Study.open(path, space=described.space, **described.options) as opened, _executor(dask) as executor:
-        ready = display(opened, described.name, quiet=quiet, as_json=as_json)
+    if dask is not None and described.objective is not None and described.timeout is not None:
+        raise InvalidSpec(f"{spec}: a timeout cannot be kept on a Dask cluster, except for a command: remove it")
+    with _executor(dask) as executor, Study.open(path, space=described.space, **described.settings) as opened:
         try:
-            with ready, nullcontext() if quiet else Warnings(logging.WARNING):
+            with (
+                _terminable(),
+                standard_output() as out,
+                display(opened, described.name, out, quiet=quiet, as_json=as_json) as shown,
+                nullcontext() if quiet else Warnings(logging.WARNING),
+            ):
                 opened.run(
                     evaluator,
                     executor=executor,
                     workers=workers or described.workers,
                     batch_size=batch_size,
                     timeout=described.timeout,
-                    callbacks=[ready],
+                    callbacks=[shown],
                 )
-        except KeyboardInterrupt:
-            again = shlex.join(["bounce", "run", str(spec), *([] if study is None else ["--study", str(study)])])
+        except (KeyboardInterrupt, SystemExit):
+            again = shlex.join(["bounce", *sys.argv[1:]])
             print(f"bounce: {opened.status.done} values are stored in {path}; to go on: {again}", file=sys.stderr)
             raise
-        except BounceError:
-            raise
-        except Exception as error:  # the objective's own, after ten failures
-            raise EvaluationFailed(f"the first evaluations all failed: {type(error).__name__}: {error}") from error
+        except Exception as error:
+            texts = [trial.error for trial in opened.trials if trial.error in (str(error), said(error))]
+            if not texts:
+                raise
+            # the objective's own, after so many failures that the run gave up
+            raise EvaluationFailed(f"the first evaluations all failed; the first said: {texts[0]}") from error
+        if opened.best is None and opened.trials:
+            raise EvaluationFailed(f"all evaluations failed; the first said: {opened.trials[0].error}")
         _print_result(opened, as_json=as_json)
 
 
@@ -111,13 +126,26 @@ def ask(
     form: Annotated[Format, typer.Option("--format", help="How to print them.")] = Format.table,
 ) -> None:
     """Print the next experiments; as CSV, the table can be filled in and told."""
-    with _opened(target, study, create=True) as opened:
-        _print_trials(opened.pending if pending else opened.ask(n), form, to_fill=True)
+    from bounce.errors import NothingToAsk
+
+    with _opened(target, study, create=not pending) as opened:
+        try:
+            found = opened.pending if pending else opened.ask(n)
+        except NothingToAsk as error:
+            said, out = str(error), opened.status.pending
+            if "budget" in said:
+                said += "; raise it in the spec, and ask with the spec"
+            if out:
+                said += f" ({out} pending: {shlex.join(['bounce', 'ask', '--pending', str(target)])} shows them)"
+            raise NothingToAsk(said) from None
+        _print_trials(found, form, to_fill=True)
 
 
 def tell(
     target: AnyPath,
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A CSV file with id and value; - reads it.")],
+    results: Annotated[
+        Path, typer.Argument(metavar="RESULTS", help="A CSV file with id and value; - is standard input.")
+    ],
     study: StudyPath = None,
 ) -> None:
     """Take results back: all rows of a CSV file, or none. A value may be `failed`."""
@@ -130,7 +158,7 @@ def tell(
             told = read(results, opened.trials)
         opened.settle(told)
         status = opened.status
-        print(f"{len(told)} told; {status.pending} pending, {status.remaining} to ask for")
+        print(f"{len(told)} stored; {status.pending} pending, {status.remaining} to ask for")
 
 
 def trials(
@@ -143,39 +171,38 @@ def trials(
         _print_trials(opened.trials, form)
 
 
-def best(
-    target: AnyPath, study: StudyPath = None, as_json: Annotated[bool, typer.Option("--json")] = False
-) -> None:
+def best(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -> None:
     """Print the best trial so far."""
     with _opened(target, study) as opened:
         _print_result(opened, as_json=as_json)
 
 
-def status(
-    target: AnyPath, study: StudyPath = None, as_json: Annotated[bool, typer.Option("--json")] = False
-) -> None:
+def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -> None:
     """Print where a study stands."""
     import json
     from dataclasses import asdict
 
-    from bounce.cli.display import region, seconds
+    from bounce.cli.display import best_of, region, seconds
+    from bounce.cli.sheet import printable
 
     with _opened(target, study) as opened:
-        s = opened.status
+        s, failures = opened.status, [trial for trial in opened.trials if trial.state == "failed"]
     if as_json:
         print(json.dumps(asdict(s) | {"path": str(s.path)}))
         return
-    best = "none yet" if s.best is None or s.best.value is None else f"{s.best.value:.6g} (trial {s.best.id})"
+    failed = str(s.failed)
+    if failures and failures[-1].error:
+        failed += f" (trial {failures[-1].id}: {printable(failures[-1].error.partition(chr(10))[0])})"
     for name, text in (
         ("study", str(s.path)),
         ("done", f"{s.done} of {s.budget}, {s.remaining} to ask for"),
         ("pending", str(s.pending)),
-        ("failed", str(s.failed)),
-        ("best", best),
-        ("space", f"{s.target_dim} of {s.dimensions} dimensions, {s.restart} restarts"),
+        ("failed", failed),
+        ("best", best_of(s.best)),
+        ("space", f"{s.target_dim} of {s.dimensions} dimensions, restarted {s.restart} times"),
         ("region", region(s.length_comb, s.length_cont)),
         ("time", f"{seconds(s.seconds_ask)} per ask, {seconds(s.seconds_eval)} per evaluation"),
-        ("runner", s.runner or "none"),
+        ("run by", s.runner or "nobody at the moment"),
     ):
         print(f"{name:<9}{text}")
 
@@ -187,6 +214,7 @@ def export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file of that name.")] = False,
 ) -> None:
     """Write all trials to a file: CSV, JSON or Parquet."""
+    from bounce.cli.places import check_folder
     from bounce.errors import InvalidInput
     from bounce.study import tables
 
@@ -194,6 +222,9 @@ def export(
         raise InvalidInput(f"the file must end in .csv, .json or .parquet, not {out.name!r}")
     if out.exists() and not overwrite:
         raise InvalidInput(f"there is {out} already: choose another name, or --overwrite it")
+    if not out.parent.is_dir():
+        raise InvalidInput(f"there is no folder {str(out.parent)!r} for the file")
+    check_folder(out.parent)
     with _opened(target, study) as opened:
         found = opened.trials
     if out.suffix.lower() == ".parquet":
@@ -208,7 +239,7 @@ def export(
 def plot(
     targets: Annotated[
         list[Path],
-        typer.Argument(metavar="STUDY|TRACE...", help="A study or its spec, or traces; seeds are averaged."),
+        typer.Argument(metavar="STUDY|TRACE", help="A study or its spec, or traces; seeds are averaged."),
     ],
     study: StudyPath = None,
     out: Annotated[Path, typer.Option(help="Where the picture goes (PNG, SVG or PDF).")] = Path("bounce.png"),
@@ -244,14 +275,35 @@ def _opened(target: Path, study: Path | None, *, create: bool = False) -> Iterat
         path = study or described.study
         if not create and not path.exists():
             raise InvalidStudy(f"there is no study {path} yet: bounce run or bounce ask {target} creates it")
-        given = {"space": described.space, **described.options} if create else {}
+        given = {"space": described.space, **described.settings} if create else {}
         with Study.open(path, **given) as opened:
             yield opened
     else:
         if study is not None:
             raise InvalidStudy(f"--study {study} is for specs; {target} is no .toml file, so it is the study")
+        if not target.exists():
+            raise InvalidStudy(f"there is no study {target}: bounce run or bounce ask with its spec creates it")
         with Study.open(target) as opened:
             yield opened
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let a signal that asks this process to end, as a batch system sends it, end what the run has started too."""
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    for number, handler in before.items():
+        if handler is signal.SIG_DFL:  # nohup ignores SIGHUP, and so do we then
+            signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -276,42 +328,28 @@ def _executor(dask: str | None) -> Iterator[Executor | None]:
 
 
 def _print_trials(found: Sequence[Trial], form: Format, *, to_fill: bool = False) -> None:
+    from rich.console import Console
+
+    from bounce.cli.sheet import sheet
     from bounce.study import tables
 
     if form is Format.json:
         sys.stdout.write(tables.to_json(found))
     elif form is Format.csv:
         sys.stdout.write(tables.form(found) if to_fill else tables.to_csv(found))
+    elif not found:
+        print("nothing is pending" if to_fill else "no trials yet")
     else:
-        _print_table(found, to_fill=to_fill)
-
-
-def _print_table(found: Sequence[Trial], *, to_fill: bool) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table()
-    names = list(found[0].point) if found else []
-    for name in ("id", *names, *(() if to_fill else ("value", "state"))):
-        table.add_column(Text(name), overflow="fold")
-    for trial in found:
-        value = "" if trial.value is None else f"{trial.value:.6g}"
-        cells = [str(trial.id), *(_shown(trial.point[name]) for name in names)]
-        table.add_row(*map(Text, cells if to_fill else [*cells, value, trial.state]))
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=max(80, 16 * (len(names) + 3)))
-    console.print(table)
-
-
-def _shown(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+        console = Console()
+        for table in sheet(found, console.width, to_fill=to_fill):
+            console.print(table)
 
 
 def _print_result(opened: Study, *, as_json: bool) -> None:
     import json
     from dataclasses import asdict
+
+    from bounce.cli.sheet import lines
 
     best, status = opened.best, opened.status
     if as_json:
@@ -322,6 +360,6 @@ def _print_result(opened: Study, *, as_json: bool) -> None:
         print(f"no values yet; {status.pending} pending, {status.failed} failed")
         return
     print(f"best value {best.value!r} (trial {best.id}; {status.done} done, {status.failed} failed)")
-    for name, value in best.point.items():
-        print(f"    {name} = {value!r}")
+    for line in lines(best):
+        print(line)
     print(f"study {opened.path}")

@@ -33,6 +33,7 @@ from bounce.study.pool import CallTooLong, Pool
 logger = logging.getLogger("bounce")
 
 FAILURES = 10  # without a success, before a run gives up
+NOTICE = 0.5  # seconds: a signal that comes just before a wait is noticed only after it
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -133,7 +134,7 @@ class Run:
                 self._queue.extend(self._source.pending)
                 self._supply(interrupt)
                 while self._out:
-                    done, _ = wait(self._out, return_when="FIRST_COMPLETED")
+                    done, _ = wait(self._out, timeout=NOTICE, return_when="FIRST_COMPLETED")
                     for future in sorted(done, key=lambda future: self._out[future].id):
                         self._receive(future)
                         self._supply(interrupt)

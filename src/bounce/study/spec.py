@@ -53,6 +53,11 @@ class Spec:
         """Where the study is kept, unless somebody says otherwise."""
         return self.path.with_name(f"{self.name}.db")
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All options of the optimizer: what a spec leaves out has its default, also if it was once there."""
+        return vars(Options.of(self.options))
+
     def evaluator(self, study: Path | None = None) -> Evaluator | None:
         """Return what evaluates a trial, None if people do; refuse a program or function that is not there.
 
@@ -103,6 +108,8 @@ def _text(path: Path) -> str:
         raise InvalidSpec(f"{path}: this is a folder, and a spec is a file") from None
     except (OSError, ValueError) as error:
         raise InvalidSpec(f"{path}: the file cannot be read: {error}") from None
+    if content.startswith(b"SQLite format 3\0"):
+        raise InvalidSpec(f"{path}: this is a study, but a spec is needed, the TOML file that describes one")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -100,8 +100,13 @@ class Storage:
             raise InvalidStudy(f"there is no folder {self.path.parent} for the study {self.path.name}")
         try:
             connection = _opened(str(self.path))
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError:
+            if not _foreign(connection):  # what is not ours is not changed
+                connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if not self.path.exists():
+                raise InvalidStudy(
+                    f"there is no study {self.path}, and none can be created: its folder cannot be written to"
+                ) from error
             if not self.path.is_file() or self.path.stat().st_size == 0:
                 raise
             # A folder or file that nothing can be written to: it can still be read, as it was left.
@@ -116,11 +121,10 @@ class Storage:
         """Refuse what is no study, is damaged or is newer; bring an older file up to date."""
         (damage,) = self._one("PRAGMA quick_check(1)")
         if damage != "ok":
-            raise InvalidStudy(f"{self.path} is damaged: {damage}")
-        (application,), (version,) = self._one("PRAGMA application_id"), self._one("PRAGMA user_version")
-        (tables,) = self._one("SELECT count(*) FROM sqlite_master")
-        if application != APPLICATION and tables:
+            raise InvalidStudy(f"{self.path} is damaged: {damage.splitlines()[-1]}")
+        if _foreign(self._connection):
             raise InvalidStudy(f"{self.path} is a database, but no study of Bounce")
+        (version,) = self._one("PRAGMA user_version")
         if version > len(MIGRATIONS):
             raise InvalidStudy(
                 f"{self.path} has format {version}; this release reads up to {len(MIGRATIONS)}: use a newer one"
@@ -261,12 +265,19 @@ class Storage:
             yield
         except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
             raise StorageFailed(f"the study {self.path} could not be read or written: {error}") from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a name or a message of damaged bytes
             raise InvalidStudy(f"{self.path} is no study, or a damaged one: {error}") from error
 
 
 def _opened(name: str, *, uri: bool = False) -> sqlite3.Connection:
     return sqlite3.connect(name, timeout=10.0, isolation_level=None, check_same_thread=False, uri=uri)
+
+
+def _foreign(connection: sqlite3.Connection) -> bool:
+    """Say whether a database holds something, and no study."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return bool(tables) and application != APPLICATION
 
 
 def _values(state: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:

@@ -414,9 +414,10 @@ class Study:
             return f"process {os.getpid()}" if self._run is not None else None
         if not self._storage.writable:
             return None
-        if not self._lock.acquire():
-            return self._storage.runner
-        self._lock.release()
+        with suppress(StorageFailed):  # a full disk, where nobody runs for long
+            if not self._lock.acquire():
+                return self._storage.runner
+            self._lock.release()
         return None
 
 

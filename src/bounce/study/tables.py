@@ -94,7 +94,8 @@ def results(source: Path | str | bytes, trials: Sequence[Trial], *, name: str = 
         try:
             source = source.read_bytes()
         except (OSError, ValueError) as error:
-            raise InvalidTell(f"{name}: the file cannot be read: {error}") from None
+            said = getattr(error, "strerror", None) or error
+            raise InvalidTell(f"{name}: the file cannot be read: {said}") from None
     table = _Table(name, {trial.id: trial for trial in trials})
     return table.results(table.text(source))
 

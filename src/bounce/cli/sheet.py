@@ -1,0 +1,70 @@
+"""Trials on paper: a table, or a few lines about the best one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+from bounce.parameters import Scalar
+from bounce.state import Trial
+from bounce.study.text import written
+
+BORDER = 3  # what a column needs besides its cells
+WIDEST_NAME = 0.4  # of the width, for the names of parameters that stand in rows
+
+
+def printable(text: str) -> str:
+    """Return a text in one line: what cannot be printed, or would move the cursor, is written as an escape."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def shown(value: Scalar) -> str:
+    """Return a value for people: a number with six digits, true, false or null, a text in one line."""
+    return f"{value:.6g}" if isinstance(value, float) else printable(written(value))
+
+
+def sheet(trials: Sequence[Trial], width: int, *, to_fill: bool = False) -> Iterator[Table]:
+    """Yield trials as a table of a row each, or, where that does not fit, tables with a column each."""
+    names = list(trials[0].point) if trials else []
+    columns = [["id", *(str(trial.id) for trial in trials)]]
+    columns += [[printable(name), *(shown(trial.point[name]) for trial in trials)] for name in names]
+    if not to_fill:
+        columns += [
+            ["value", *("" if trial.value is None else shown(trial.value) for trial in trials)],
+            ["state", *(trial.state for trial in trials)],
+        ]
+    if _width(columns) <= width:
+        yield _table(columns)
+        return
+    head, *rest = map(list, zip(*columns, strict=True))
+    room = max(10, round(WIDEST_NAME * width))
+    wide = min(room, max(map(cell_len, head)))
+    block: list[list[str]] = []
+    for column in rest:
+        if block and wide + BORDER + 1 + _width([*block, column]) > width:
+            yield _table([head, *block], room)
+            block = []
+        block.append(column)
+    yield _table([head, *block], room)
+
+
+def _width(columns: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(cell_len, column)) + BORDER for column in columns) + 1
+
+
+def _table(columns: Sequence[Sequence[str]], widest_first: int | None = None) -> Table:
+    table = Table()
+    for place, column in enumerate(columns):
+        table.add_column(Text(column[0]), overflow="fold", max_width=None if place else widest_first)
+    for row in zip(*(column[1:] for column in columns), strict=True):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def lines(best: Trial) -> Iterator[str]:
+    """Yield a trial's parameters, exactly, a line each."""
+    for name, value in best.point.items():
+        yield f"    {printable(name)} = {printable(written(value))}"

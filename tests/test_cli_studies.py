@@ -1,0 +1,767 @@
+"""The command line of studies, from end to end."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pty
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bounce import StorageFailed, Study
+from bounce.study.lock import Lock
+from terminal import COMMAND, ECHO, PARAMETERS, Gate, Terminal
+
+
+@pytest.fixture
+def bounce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Terminal:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.setenv("COLUMNS", "80")
+    return Terminal(tmp_path, monkeypatch, capfd)
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    gate = Gate(tmp_path)
+    yield gate
+    gate.close()
+
+
+def awaited(process: subprocess.Popen[str], words: str) -> str:
+    """Read standard error up to a line that holds some words."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if words in line:
+            return str(line)
+    raise AssertionError(f"{words!r} was not said")
+
+
+# init and run
+
+
+def test_init_writes_a_spec_that_runs(bounce: Terminal) -> None:
+    said = bounce("init", "my spec.toml")
+    assert said.out == "my spec.toml is written. Change it, then: bounce run 'my spec.toml'\n"
+    path = bounce.folder / "my spec.toml"
+    path.write_text(path.read_text().replace("budget = 60", "budget = 2"))
+    said = bounce("run", "my spec.toml")
+    assert said.code == 0
+    assert said.out.startswith("best value ")
+    assert (bounce.folder / "my spec.db").exists()
+    assert bounce("init", "my spec.toml").code == 2
+    assert "budget = 2" in path.read_text()
+
+
+def test_a_run_prints_a_line_per_trial_and_then_its_best(bounce: Terminal) -> None:
+    said = bounce("run", bounce.spec())
+    assert said.code == 0
+    lines = said.err.splitlines()
+    assert [line.split(":")[0] for line in lines] == [f"{i + 1}/6 trial {i}" for i in range(6)]
+    assert lines[-1].endswith(", done")
+    best = min(bounce.trials("a.db"), key=lambda trial: trial["value"])
+    first, *point, study = said.out.splitlines()
+    assert first == f"best value {best['value']!r} (trial {best['id']}; 6 done, 0 failed)"
+    assert point[0] == f"    x = {best['point']['x']!r}"
+    assert study == f"study {bounce.folder / 'a.db'}"
+
+
+def test_running_the_same_spec_again_asks_for_nothing(bounce: Terminal) -> None:
+    first = bounce("run", bounce.spec())
+    again = bounce("run", "a.toml")
+    assert (again.code, again.out, again.err) == (0, first.out, "")
+
+
+def test_a_larger_budget_goes_on(bounce: Terminal) -> None:
+    bounce("run", bounce.spec())
+    before = bounce.trials("a.db")
+    assert bounce("run", bounce.spec(budget=8)).code == 0
+    after = bounce.trials("a.db")
+    assert after[:6] == before
+    assert len(after) == 8
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"seed": 2}, "seed is 1 there and 2 here"),
+        ({"budget": 5}, "budget is 6 there and 5 here"),
+        ({}, "direction is 'maximize' there and 'minimize' here"),
+        ({"direction": "maximize", "batch_size": 2}, "batch_size is 1 there and 2 here"),
+    ],
+)
+def test_another_option_is_refused_with_the_difference(
+    bounce: Terminal, change: dict[str, Any], said: str
+) -> None:
+    bounce("ask", bounce.spec(direction="maximize"))
+    for command in ("run", "ask"):
+        refused = bounce(command, bounce.spec(**change))
+        assert refused.code == 2
+        assert said in refused.err
+        assert refused.err.count("\n") == 1
+    assert len(bounce.trials("a.db")) == 1
+
+
+def test_another_space_is_refused(bounce: Terminal) -> None:
+    bounce("ask", bounce.spec())
+    said = bounce("run", bounce.spec(parameters=PARAMETERS.replace("high = 1.0", "high = 2.0")))
+    assert said.code == 2
+    assert "is for another space: it has Real(name='x', low=0.0, high=1.0, log=False) where the given" in said.err
+
+
+def test_study_says_where_the_study_is(bounce: Terminal) -> None:
+    (bounce.folder / "deep").mkdir()
+    spec = bounce.spec()
+    assert bounce("run", spec, "--study", "deep/b.db").code == 0
+    assert not (bounce.folder / "a.db").exists()
+    assert (bounce.folder / "deep" / "b.trials" / "00005.out").exists()
+    assert "done     6 of 6, 0 to ask for\n" in bounce("status", spec, "--study", "deep/b.db").out
+    refused = bounce("status", "deep/b.db", "--study", "deep/b.db")
+    assert refused.code == 2
+    assert "deep/b.db is no .toml file" in refused.err
+
+
+def test_workers_and_batches_are_those_of_the_command_line(bounce: Terminal) -> None:
+    bounce("run", bounce.spec(batch_size=1, workers=1), "--workers", "2", "--batch-size", "3", "--quiet")
+    with Study.open("a.db") as study:
+        assert [record.batch for record in study._optimizer._records] == [0, 0, 0, 3, 3, 3]
+
+
+def test_quiet_prints_the_result_only(bounce: Terminal) -> None:
+    said = bounce("run", bounce.spec(command=["sh", "-c", 'case "$0" in t*) echo 1;; esac', "{deep}"]), "--quiet")
+    assert said.code == 0
+    assert said.err == ""
+    assert said.out.startswith("best value 1.0")
+
+
+OBJECTIVE = """
+import os
+def loss(point):
+    print("print")
+    os.system("echo system")
+    return point["x"]
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_json_is_an_object_per_line_whatever_the_objective_prints(bounce: Terminal, workers: int) -> None:
+    (bounce.folder / "noisy.py").write_text(OBJECTIVE)
+    bounce.spec(objective="noisy:loss")
+    out, err = bounce.start("run", "a.toml", "--json", "--workers", str(workers)).communicate(timeout=60)
+    *trials, last = map(json.loads, out.splitlines())
+    assert sorted(trial["id"] for trial in trials) == list(range(6))
+    assert all(trial["state"] == "done" and trial["value"] == trial["point"]["x"] for trial in trials)
+    best = min(trials, key=lambda trial: trial["value"])
+    assert trials[-1]["best"] == best["id"] == last["best"]["id"]
+    assert (last["done"], last["failed"], last["pending"], last["remaining"]) == (6, 0, 0, 0)
+    assert last["study"] == str(bounce.folder / "a.db")
+    assert (err.count("print"), err.count("system")) == (6, 6)  # two workers may mix their lines
+
+
+def test_a_spec_without_an_objective_is_not_run(bounce: Terminal) -> None:
+    said = bounce("run", bounce.spec(command=None))
+    assert said.code == 2
+    assert "neither objective nor command: add one, or use bounce ask and bounce tell" in said.err
+    assert not (bounce.folder / "a.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("keys", "line", "said"),
+    [
+        ({"bugdet": 3}, 3, "unknown key 'bugdet'; did you mean 'budget'?"),
+        ({"command": ["no-such-program"]}, 3, "there is no program 'no-such-program' in PATH"),
+        ({"command": ["sh", "{y}"]}, 3, "the placeholder {y} names no parameter"),
+        ({"objective": "nowhere:loss"}, 3, "cannot be imported: ModuleNotFoundError"),
+        ({"objective": "json:nothing"}, 3, "module 'json' has no 'nothing'"),
+    ],
+)
+def test_a_wrong_spec_is_refused_before_anything_runs(
+    bounce: Terminal, keys: dict[str, Any], line: int, said: str
+) -> None:
+    refused = bounce("run", bounce.spec(**keys))
+    assert refused.code == 2
+    assert f"a.toml, line {line}: " in refused.err
+    assert said in refused.err
+    assert refused.err.count("\n") == 1
+    assert sorted(path.name for path in bounce.folder.iterdir()) == ["a.toml"]
+
+
+def test_a_study_is_no_spec(bounce: Terminal) -> None:
+    bounce("ask", bounce.spec())
+    said = bounce("run", "a.db")
+    assert (said.code, said.err) == (
+        2,
+        "bounce: a.db: this is a study, but a spec is needed, the TOML file that describes one\n",
+    )
+
+
+# failing evaluations
+
+
+def test_ten_failures_end_a_run_with_the_text_of_the_first(bounce: Terminal) -> None:
+    said = bounce("run", bounce.spec(command=["sh", "-c", "echo no oxygen >&2; exit 3"], budget=30))
+    assert said.code == 1
+    assert said.out == ""
+    assert (
+        "bounce: the first evaluations all failed; the first said: the command ended with exit status 3"
+        in said.err
+    )
+    assert said.err.endswith("no oxygen\n")
+    assert [trial["state"] for trial in bounce.trials("a.db")] == ["failed"] * 10
+    assert "10 (trial 9: the command ended with exit status 3" in bounce("status", "a.db").out
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_failing_function_ends_a_run_with_its_exception(bounce: Terminal, workers: str) -> None:
+    module = f"failing{workers}"
+    (bounce.folder / f"{module}.py").write_text("def loss(point):\n    raise KeyError('oxygen')\n")
+    said = bounce("run", bounce.spec(objective=f"{module}:loss", budget=30), "--workers", workers)
+    assert said.code == 1
+    assert said.err.endswith("the first evaluations all failed; the first said: KeyError: 'oxygen'\n")
+    assert "Traceback" not in said.err
+
+
+def test_a_short_run_without_a_value_is_an_error_too(bounce: Terminal) -> None:
+    said = bounce("run", bounce.spec(command=["true"], budget=3))
+    assert said.code == 1
+    assert said.err.endswith(
+        "bounce: all evaluations failed; the first said: the command printed nothing; it must print its value on "
+        "standard output\n"
+    )
+    assert bounce("best", "a.db").out == "no values yet; 0 pending, 3 failed\n"
+
+
+def test_some_failures_do_not_end_a_run(bounce: Terminal) -> None:
+    said = bounce("run", bounce.spec(command=["sh", "-c", 'test "$0" = true && echo 1', "{deep}"]))
+    assert said.code == 0
+    states = [trial["state"] for trial in bounce.trials("a.db")]
+    assert set(states) == {"done", "failed"}
+    assert [f"trial {i} failed" in said.err for i in range(6)] == [state == "failed" for state in states]
+
+
+def test_a_function_runs_in_one_process_and_in_two(bounce: Terminal) -> None:
+    (bounce.folder / "plain.py").write_text("def loss(point):\n    return point['x']\n")
+    for name, workers in (("one", 1), ("two", 2)):
+        assert bounce("run", bounce.spec(name, objective="plain:loss"), "--workers", str(workers)).code == 0
+    one, two = bounce.trials("one.db"), bounce.trials("two.db")
+    assert len(one) == len(two) == 6
+    assert all(trial["value"] == trial["point"]["x"] for trial in (*one, *two))
+
+
+def test_a_fault_that_is_not_the_objectives_is_not_called_its_failure(
+    bounce: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bounce.cli import display
+
+    def broken(*_: object) -> None:
+        raise OSError("no such paper")
+
+    monkeypatch.setattr(display.Lines, "__call__", broken)
+    said = bounce("run", bounce.spec())
+    assert (said.code, said.err) == (1, "bounce: no such paper\n")
+
+
+def test_a_reader_that_has_read_enough_ends_a_run_quietly(bounce: Terminal) -> None:
+    bounce.spec(budget=40)
+    process = bounce.start("run", "a.toml", "--json")
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["id"] == 0
+    process.stdout.close()
+    process.stdout = None
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (1, "")
+
+
+# interrupts
+
+
+def test_after_ctrl_c_a_run_waits_and_says_how_to_go_on(bounce: Terminal, gate: Gate) -> None:
+    straight = bounce.spec("straight")
+    bounce("run", straight)
+    bounce.spec(command=gate.command)
+    process = bounce.start("run", "a.toml", "--batch-size", "1")
+    gate.wait()
+    gate.let()
+    gate.wait()  # the second one is out
+    running = bounce("status", "a.db")
+    assert f"run by   process {process.pid} on " in running.out
+    assert "done     1 of 6, 4 to ask for\npending  1\n" in running.out
+    assert len(bounce.trials("a.db")) == 2
+    assert bounce("run", "a.toml").code == 3
+    process.send_signal(signal.SIGINT)
+    assert "once more does not wait" in awaited(process, "interrupted: waiting for the evaluations")
+    gate.let()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    path = bounce.folder / "a.db"
+    assert f"bounce: 2 values are stored in {path}; to go on: bounce run a.toml --batch-size 1\n" in err
+    assert err.endswith("bounce: interrupted\n")
+    gate.open()
+    assert bounce("run", "a.toml").code == 0
+    assert bounce.trials("a.db") == bounce.trials("straight.db")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "code"),
+    [
+        ([signal.SIGINT, signal.SIGINT], 130),
+        ([signal.SIGTERM], 143),
+        ([signal.SIGHUP], 129),
+        ([signal.SIGINT, signal.SIGTERM], 143),
+    ],
+)
+def test_a_second_ctrl_c_or_a_request_to_end_does_not_wait(
+    bounce: Terminal, gate: Gate, numbers: list[signal.Signals], code: int
+) -> None:
+    bounce.spec(command=gate.command, workers=2)
+    process = bounce.start("run", "a.toml")
+    gate.wait()
+    gate.wait()
+    for place, number in enumerate(numbers):
+        if place:
+            awaited(process, "interrupted: waiting")
+        process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "0 values are stored in" in err
+    assert "Traceback" not in err
+    with Study.open("a.db") as study:
+        assert [trial.state for trial in study.trials] == ["pending"] * 2
+    gate.let()  # nobody is left to read it
+    gate.open()
+    assert bounce("run", "a.toml").code == 0
+    assert [trial["state"] for trial in bounce.trials("a.db")] == ["done"] * 6
+
+
+def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(bounce: Terminal, gate: Gate) -> None:
+    bounce("run", bounce.spec("straight"))
+    bounce.spec(command=gate.command)
+    process = bounce.start("run", "a.toml")
+    for _ in range(3):
+        gate.wait()
+        gate.let()
+    gate.wait()
+    process.kill()
+    process.communicate()
+    assert [trial["state"] for trial in bounce.trials("a.db")] == ["done"] * 3 + ["pending"]
+    assert "run by   nobody" in bounce("status", "a.db").out
+    gate.let()  # the command outlives its run that was killed
+    gate.open()
+    assert bounce("run", "a.toml").code == 0
+    assert bounce.trials("a.db") == bounce.trials("straight.db")
+
+
+# people at a bench
+
+
+def test_asked_filled_in_and_told(bounce: Terminal) -> None:
+    spec = bounce.spec(command=None, budget=8)
+    asked = bounce("ask", spec, "-n", "4", "--format", "csv")
+    assert asked.code == 0
+    rows = list(csv.DictReader(io.StringIO(asked.out)))
+    assert [row["id"] for row in rows] == ["0", "1", "2", "3"]
+    assert list(rows[0]) == ["id", "x", "deep", "kernel", "value"]
+    assert bounce("ask", spec, "--pending", "--format", "csv").out == asked.out
+    values = ["0.5", "failed", "", "-1e-3"]
+    table = asked.out.splitlines()
+    table = [table[0], *(line + value for line, value in zip(table[1:], values, strict=True))]
+    (bounce.folder / "results.csv").write_text("\n".join(table), encoding="utf-8")
+    told = bounce("tell", "a.db", "results.csv")
+    assert (told.code, told.out) == (0, "3 stored; 1 pending, 4 to ask for\n")
+    trials = bounce.trials("a.db")
+    assert [trial["value"] for trial in trials] == [0.5, None, None, -1e-3]
+    assert [trial["state"] for trial in trials] == ["done", "failed", "pending", "done"]
+    assert [str(trial["point"]["x"]) for trial in trials] == [row["x"] for row in rows]
+    pending = json.loads(bounce("ask", "a.db", "--pending", "--format", "json").out)
+    assert [(trial["id"], trial["state"]) for trial in pending] == [(2, "pending")]
+
+
+def test_results_come_from_standard_input_too(bounce: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounce("ask", bounce.spec(command=None), "-n", "2")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbfid,value\r\n1,2.5\r\n")))
+    told = bounce("tell", "a.toml", "-")
+    assert (told.code, told.out) == (0, "1 stored; 1 pending, 4 to ask for\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"id,value\n7,2.5\n")))
+    refused = bounce("tell", "a.toml", "-")
+    assert (refused.code, refused.err) == (2, "bounce: standard input, row 2: there is no trial 7\n")
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("id,value\n0,1\n9,2\n", "row 3: there is no trial 9"),
+        ("id,value\n0,1\n0,2\n", "row 3: trial 0 is in row 2 already"),
+        ("id,result\n0,1\n", "row 1: there is no column 'value'; the columns are id, result"),
+        ('id,value\n0,1\n1,"1,5"\n', "row 3: a value must be a finite number or 'failed', not '1,5'"),
+        ("id;value\n0;1,5\n", "row 1: the columns are separated by semicolons"),
+        ("id,value\n0,1\n1,nan\n", "row 3: a value must be a finite number"),
+        ("", "the table is empty"),
+    ],
+)
+def test_a_table_with_a_mistake_changes_nothing(bounce: Terminal, table: str, said: str) -> None:
+    bounce("ask", bounce.spec(command=None), "-n", "2")
+    (bounce.folder / "results.csv").write_text(table)
+    refused = bounce("tell", "a.db", "results.csv")
+    assert refused.code == 2
+    assert refused.err.startswith("bounce: results.csv")
+    assert said in refused.err
+    assert refused.err.count("\n") == 1
+    assert [trial["state"] for trial in bounce.trials("a.db")] == ["pending"] * 2
+
+
+def test_a_file_of_results_that_is_not_there_is_said_to_be_missing(bounce: Terminal) -> None:
+    bounce("ask", bounce.spec(command=None))
+    for name in ("nowhere.csv", "."):
+        said = bounce("tell", "a.db", name)
+        assert said.code == 2
+        assert f"{name}: the file cannot be read" in said.err
+
+
+def test_a_spent_budget_says_what_to_do(bounce: Terminal) -> None:
+    bounce("ask", bounce.spec(command=None, budget=3), "-n", "9")
+    said = bounce("ask", "a.db")
+    assert said.code == 2
+    assert said.err == (
+        "bounce: all 3 trials of the budget have been asked for: a larger budget gives more; raise it in the "
+        "spec, and ask with the spec (3 pending: bounce ask --pending a.db shows them)\n"
+    )
+    more = bounce("ask", bounce.spec(command=None, budget=4), "-n", "9", "--format", "json")
+    assert [trial["id"] for trial in json.loads(more.out)] == [3]
+
+
+def test_a_space_of_few_points_is_exhausted_in_words(bounce: Terminal) -> None:
+    spec = bounce.spec(command=None, parameters='[[parameters]]\nname = "b"\ntype = "binary"\n')
+    assert len(json.loads(bounce("ask", spec, "-n", "6", "--format", "json").out)) == 2
+    said = bounce("ask", spec)
+    assert said.code == 2
+    assert said.err.startswith("bounce: all 2 points of the space have been asked for (2 pending")
+
+
+# what there is to see
+
+
+STRANGE = """
+[[parameters]]
+name = "[bold]x[/bold]"
+type = "real"
+low = 0.0
+high = 1.0
+
+[[parameters]]
+name = "two\\nlines \\u001b[31m"
+type = "categorical"
+choices = ["a,b", "--help", "[red]\\"q\\"[/red]", "déjà\\nvu 数"]
+
+[[parameters]]
+name = "value"
+type = "binary"
+"""
+
+
+def test_strange_names_and_values_stay_as_they_are(bounce: Terminal) -> None:
+    spec = bounce.spec(
+        parameters=STRANGE, command=["sh", "-c", 'echo "${{#0}}"', "{two\nlines \x1b[31m}"], budget=8
+    )
+    assert bounce("run", spec).code == 0
+    trials = bounce.trials(spec)
+    words = [trial["point"]["two\nlines \x1b[31m"] for trial in trials]
+    assert len(set(words)) == 4
+    lengths = {"déjà\nvu 数": (9, 13)}  # characters or bytes, as the shell counts
+    assert all(
+        trial["value"] in lengths.get(word, (len(word),)) for trial, word in zip(trials, words, strict=True)
+    )
+    table = bounce("trials", spec).out
+    assert "[bold]x[/bold]" in table
+    assert "two\\nlines \\x1b[31m" in table
+    assert '[red]"q"[/red]' in table
+    assert "déjà\\nvu 数" in table
+    assert "\x1b" not in table + bounce("best", spec).out
+    rows = list(csv.DictReader(io.StringIO(bounce("trials", spec, "--format", "csv").out)))
+    assert [row["two\nlines \x1b[31m"] for row in rows] == words
+    assert [float(row["value"]) for row in rows] == [trial["value"] for trial in trials]
+    assert {row["point.value"] for row in rows} <= {"true", "false"}
+
+
+def test_a_study_without_trials_can_be_looked_at(bounce: Terminal) -> None:
+    bounce.spec()
+    assert bounce("status", "a.toml").code == 2
+    bounce("ask", "a.toml", "--pending")
+    assert not (bounce.folder / "a.db").exists()  # to look creates nothing
+    with Study.open("a.db", space=_space(bounce), budget=6, seed=1):
+        pass
+    assert bounce("trials", "a.db").out == "no trials yet\n"
+    assert bounce("ask", "a.db", "--pending").out == "nothing is pending\n"
+    assert bounce("trials", "a.db", "--format", "json").out.split() == ["[", "]"]
+    assert bounce("trials", "a.db", "--format", "csv").out.startswith("id,")
+    assert bounce("best", "a.db").out == "no values yet; 0 pending, 0 failed\n"
+    assert json.loads(bounce("best", "a.db", "--json").out)["best"] is None
+    assert "none yet" in bounce("status", "a.db").out
+    for suffix in ("csv", "json", "parquet"):
+        assert bounce("export", "a.db", f"a.{suffix}").out == f"0 trials in a.{suffix}\n"
+    assert bounce("plot", "a.db").code == 0
+    assert (bounce.folder / "bounce.png").read_bytes().startswith(b"\x89PNG")
+
+
+def _space(bounce: Terminal) -> Any:
+    from bounce.study.spec import load
+
+    return load(bounce.folder / "a.toml").space
+
+
+def test_the_best_of_a_study_that_maximizes_is_its_highest(bounce: Terminal) -> None:
+    said = bounce("run", bounce.spec(direction="maximize"))
+    highest = max(bounce.trials("a.db"), key=lambda trial: trial["value"])
+    assert said.out.startswith(f"best value {highest['value']!r} ")
+    assert f"best {highest['value']:.6g} (trial {highest['id']})" in said.err.splitlines()[-1]
+    assert json.loads(bounce("best", "a.db", "--json").out)["best"]["id"] == highest["id"]
+    assert f"best     {highest['value']:.6g} (trial" in bounce("status", "a.db").out
+
+
+def test_status_says_everything_to_people_and_to_machines(bounce: Terminal) -> None:
+    bounce("run", bounce.spec())
+    words = [line.split()[0] for line in bounce("status", "a.toml").out.splitlines()]
+    assert words == ["study", "done", "pending", "failed", "best", "space", "region", "time", "run"]
+    status = json.loads(bounce("status", "a.db", "--json").out)
+    assert (status["budget"], status["done"], status["pending"], status["failed"]) == (6, 6, 0, 0)
+    assert status["target_dim"] == status["dimensions"] == 3
+    assert status["seconds_ask"] > 0
+    assert status["seconds_eval"] > 0
+    assert status["runner"] is None
+
+
+def test_export_writes_what_trials_prints(bounce: Terminal) -> None:
+    bounce("run", bounce.spec())
+    for suffix in ("csv", "json"):
+        assert bounce("export", "a.toml", f"out.{suffix}").out == f"6 trials in out.{suffix}\n"
+        assert (bounce.folder / f"out.{suffix}").read_text() == bounce("trials", "a.db", "--format", suffix).out
+    refused = bounce("export", "a.db", "out.csv")
+    assert (refused.code, refused.err) == (
+        2,
+        "bounce: there is out.csv already: choose another name, or --overwrite it\n",
+    )
+    assert bounce("export", "a.db", "out.csv", "--overwrite").code == 0
+    import pyarrow.parquet
+
+    assert bounce("export", "a.db", "out.parquet").code == 0
+    assert pyarrow.parquet.read_table("out.parquet").column("id").to_pylist() == list(range(6))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("out.txt", "the file must end in .csv, .json or .parquet, not 'out.txt'"),
+        ("nowhere/out.csv", "there is no folder 'nowhere' for the file"),
+        ("/proc/out.csv", "nothing can be written to the folder '/proc'"),
+    ],
+)
+def test_export_refuses_places_that_cannot_be(bounce: Terminal, name: str, said: str) -> None:
+    bounce("ask", bounce.spec())
+    refused = bounce("export", "a.db", name)
+    assert refused.code == 2
+    assert said in refused.err
+
+
+def test_plot_draws_studies_of_any_name(bounce: Terminal) -> None:
+    bounce("run", bounce.spec("a$b_{$c", direction="maximize"))
+    said = bounce("plot", "a$b_{$c.db", "--out", "p.svg")
+    assert (said.code, said.out) == (0, "p.svg\n")
+    assert "<svg" in (bounce.folder / "p.svg").read_text()
+    refused = bounce("plot", "a.db", "b.db")
+    assert refused.code == 2
+    assert "one study can be drawn at a time" in refused.err
+
+
+# files that are no studies, or not ours at the moment
+
+
+def test_a_study_that_another_one_runs_is_locked(bounce: Terminal) -> None:
+    spec = bounce.spec()
+    bounce("ask", spec, "-n", "2")
+    (bounce.folder / "results.csv").write_text("id,value\n0,1\n")
+    with Study.open("a.db") as study, study._locked(running=True):
+        for arguments in (["run", "a.toml"], ["ask", "a.db"], ["tell", "a.db", "results.csv"]):
+            said = bounce(*arguments)
+            assert said.code == 3
+            assert f"a.db is being run by process {os.getpid()} on " in said.err
+            assert said.err.count("\n") == 1
+        assert f"run by   process {os.getpid()} on " in bounce("status", "a.db").out
+        assert len(bounce.trials("a.db")) == 2
+    assert bounce("tell", "a.db", "results.csv").code == 0
+
+
+def test_a_study_on_a_full_disk_can_be_looked_at(bounce: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounce("run", bounce.spec(), "--quiet")
+
+    def full(*_: object) -> None:
+        raise StorageFailed("database or disk is full")
+
+    monkeypatch.setattr(Lock, "acquire", full)
+    said = bounce("status", "a.db")
+    assert (said.code, said.err) == (0, "")
+    assert "run by   nobody" in said.out
+    refused = bounce("ask", bounce.spec(budget=7))
+    assert (refused.code, refused.err) == (1, "bounce: database or disk is full\n")
+
+
+def foreign(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE cooking (recipe TEXT)")
+    connection.close()
+
+
+def newer(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:6000])
+
+
+def damaged(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[:4096] + b"\xff" * 512 + content[4608:])
+
+
+def folder(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("harm", "from_study", "said"),
+    [
+        (foreign, False, "is a database, but no study of Bounce"),
+        (newer, True, "has format 99; this release reads up to"),
+        (truncated, True, "damaged"),
+        (damaged, True, "damaged"),
+        (folder, False, "is a folder; a study is a file"),
+        (lambda path: path.write_text("a text\n" * 1000), False, "is no study, or a damaged one"),
+        (lambda path: path.unlink(), True, "there is no study a.db: bounce run or bounce ask"),
+    ],
+)
+def test_a_file_that_is_no_study_is_one_sentence(bounce: Terminal, harm: Any, from_study: bool, said: str) -> None:
+    spec = bounce.spec()
+    if from_study:
+        bounce("ask", spec, "-n", "5")
+    harm(bounce.folder / "a.db")
+    path = bounce.folder / "a.db"
+    before = path.read_bytes() if path.is_file() else None
+    for command in ("status", "trials", "best", "ask"):
+        refused = bounce(command, "a.db")
+        assert refused.code == 2
+        assert said in refused.err
+        assert refused.err.count("\n") == 1
+    assert (path.read_bytes() if path.is_file() else None) == before
+
+
+def test_a_study_where_nothing_can_be_written_is_refused(bounce: Terminal) -> None:
+    for path, said in (("/proc/a.db", "its folder cannot be written to"), ("no/a.db", "there is no folder no")):
+        for command in ("run", "ask"):
+            refused = bounce(command, bounce.spec(), "--study", path)
+            assert refused.code == 2
+            assert said in refused.err
+
+
+def test_output_that_cannot_be_written_is_one_sentence(bounce: Terminal) -> None:
+    bounce("ask", bounce.spec())
+    with open("/dev/full", "w") as full:
+        process = bounce.start("trials", "a.db", stdout=full)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (1, "bounce: [Errno 28] No space left on device\n")
+
+
+def test_names_that_the_terminal_cannot_show_are_escaped(bounce: Terminal) -> None:
+    parameters = '[[parameters]]\nname = "数"\ntype = "binary"\n'
+    bounce("ask", bounce.spec(parameters=parameters, command=None))
+    process = bounce.start("trials", "a.db", env=os.environ | {"PYTHONIOENCODING": "latin-1"}, encoding="latin-1")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert "\\u6570" in out
+
+
+# a terminal
+
+
+def test_the_panel_shows_where_a_run_stands(bounce: Terminal) -> None:
+    bounce.spec("my study", budget=12, command=["sh", "-c", 'test "$1" = true && echo "$0"', "{x}", "{deep}"])
+    master, slave = pty.openpty()
+    size = {"COLUMNS": "100", "LINES": "30", "TERM": "xterm"}
+    process = bounce.start("run", "my study.toml", stderr=slave, env=os.environ | size)
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            block = os.read(master, 65536)
+        except OSError:  # how Linux says that the other side is gone
+            break
+        if not block:
+            break
+        shown += block
+    os.close(master)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert out.startswith("best value ")
+    text = shown.decode()
+    last = text[text.rindex("my study") :]
+    trials = bounce.trials("my study.db")
+    failed = sum(trial["state"] == "failed" for trial in trials)
+    best = min((trial for trial in trials if trial["state"] == "done"), key=lambda trial: trial["value"])
+    assert f"12 of 12 done, 0 in flight, {failed} failed" in last
+    assert f"{best['value']:.6g} (trial {best['id']})  " in last
+    assert "▁" in last
+    assert "3 of 3 dimensions" in last
+    assert "of each range" in last
+    assert "ms, evaluation " in last
+    assert "so far, done" in last
+    assert text.count("failed: the command ended with exit status 1") == failed  # above the panel
+
+
+@pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed")
+def test_a_scheduler_that_is_not_there_is_one_sentence(bounce: Terminal) -> None:
+    said = bounce("run", bounce.spec(), "--dask", "tcp://127.0.0.1:1")
+    assert said.code == 2
+    assert "there is no Dask scheduler at 'tcp://127.0.0.1:1'" in said.err
+    assert not (bounce.folder / "a.db").exists()
+
+
+def test_a_timeout_of_a_function_does_not_go_with_dask(bounce: Terminal) -> None:
+    (bounce.folder / "quick.py").write_text("def loss(point):\n    return 0.0\n")
+    said = bounce("run", bounce.spec(objective="quick:loss", timeout=3), "--dask", "tcp://127.0.0.1:1")
+    assert said.code == 2
+    assert "a timeout cannot be kept on a Dask cluster" in said.err
+
+
+def test_help_loads_nothing_that_is_slow() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import bounce.cli; print({'numpy', 'scipy', 'matplotlib', "
+        "'sqlite3', 'rich.live', 'bounce.study'} & (set(sys.modules) - before))"
+    )
+    done = subprocess.run([COMMAND[0], "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    "command", ["init", "run", "ask", "tell", "trials", "best", "status", "export", "plot", "demo"]
+)
+def test_every_command_explains_itself(bounce: Terminal, command: str) -> None:
+    said = bounce(command, "--help")
+    assert said.code == 0
+    assert "Usage:" in said.out
+
+
+def test_echo_is_the_command_of_these_tests() -> None:
+    done = subprocess.run([*ECHO[:-1], "-n 1"], capture_output=True, text=True, check=True)
+    assert done.stdout == "-n 1\n"
