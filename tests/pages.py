@@ -84,8 +84,7 @@ def run(block: Block, namespace: dict[str, Any]) -> None:
     elif block.language == "python":
         exec(compile(block.tree(), block.page, "exec"), namespace)
     elif block.language == "sh":
-        for command in block.text.replace("\\\n", "").splitlines():
-            said(block, command)
+        said(block, f"set -e\n{block.text}")
     elif block.language == "console":
         for command, expected in transcript(block):
             printed = said(block, command)

@@ -98,7 +98,7 @@ def block(text: str, language: str = "python", title: str = "") -> Block:
     [
         (block("1 / 0\n"), "division by zero"),
         (block("raise SystemExit(3)\n", title="run.py"), "page.md, line 7: .* ended with 3"),
-        (block("exit 4\n", "sh"), "page.md, line 7: 'exit 4' ended with 4"),
+        (block("exit 4\n", "sh"), "page.md, line 7: .*exit 4.* ended with 4"),
         (block("$ echo one\ntwo\n", "console"), "printed\none\n\nand not\ntwo"),
         (block("from bounce import Nothing\n", title="needs a miracle"), "cannot import name 'Nothing'"),
         (block("this is no Python\n", title="needs a miracle"), "invalid syntax"),
