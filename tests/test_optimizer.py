@@ -531,6 +531,7 @@ def test_a_budget_that_cannot_be_is_refused(total: Any) -> None:
         ({"new_bins": 0}, "new_bins"),
         ({"budget_to_input": 0}, "budget_to_input"),
         ({"low_sequency": 1}, "low_sequency must be True or False"),
+        ({"robust": 0}, "robust must be True or False"),
         ({"trust_region": "turbo"}, r"trust_region must be one of \['bounce', 'baxus', 'casmopolitan'\]"),
         ({"batchsize": 3}, "unknown option 'batchsize'; the options are budget, batch_size"),
     ],

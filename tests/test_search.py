@@ -12,8 +12,8 @@ from bounce.acquisition import Acquisition
 from bounce.candidates import Seen
 from bounce.kernels import Hyper, Kernel
 from bounce.parameters import Codes, Kind
-from bounce.region import Region, ball_size, neighbours
-from bounce.search import propose
+from bounce.region import Region, ball_size, moved_reals, neighbours
+from bounce.search import HOPELESS, propose
 from bounce.surrogate import GP, standardized
 from spaces import binary, mixed, reals, rows, spaces
 
@@ -117,6 +117,53 @@ def test_the_mixed_search_beats_many_samples_of_the_region() -> None:
     low, high = region.box
     samples[:, space.reals] = low + rng.random((60_000, len(space.reals))) * (high - low)
     assert values[0] >= acquisition(samples).max() - 1e-9
+
+
+def test_moved_reals_leave_all_other_bins_alone() -> None:
+    space = mixed(2)
+    centre = rows(space, 1)[0]
+    region = region_of(space, centre, 3)
+    z = moved_reals(region, 50, rng=np.random.default_rng(0))
+    low, high = region.box
+    assert (z[:, space.combinatorial] == centre[space.combinatorial]).all()
+    assert ((z[:, space.reals] >= low) & (z[:, space.reals] <= high)).all()
+    changed = z[:, space.reals] != centre[space.reals]
+    assert changed.any(axis=1).all()
+    assert not changed.all()
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_a_best_value_that_the_model_disbelieves_does_not_stop_the_search(n: int) -> None:
+    space = reals(2)
+    z = space.sample(40, rng=np.random.default_rng(0))
+    gp = GP.at(Kernel(space, Hyper(comb=1.0, cont=np.full(2, 5.0), signal=0.1, noise=0.1, rho=0.5)), z)
+    y = np.where(np.arange(40) == 7, -30.0, z[:, 0])
+    assert Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))(z).max() < HOPELESS
+    region = region_of(space, z[7], 0, 0.5)
+    chosen = propose(
+        gp,
+        y,
+        nothing(space),
+        region,
+        n,
+        Seen(space.keys, set()),
+        lambda: nothing(space),
+        rng=np.random.default_rng(0),
+    )
+    assert len(chosen) == n
+    assert chosen[0].value > HOPELESS
+    strict = propose(
+        gp,
+        y,
+        nothing(space),
+        region,
+        n,
+        Seen(space.keys, set()),
+        lambda: nothing(space),
+        robust=False,
+        rng=np.random.default_rng(0),
+    )
+    assert strict[0].value < HOPELESS
 
 
 def test_an_exhausted_region_grows_to_the_smallest_radius_that_holds_a_new_point() -> None:

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.linalg import LinAlgError
 
 from bounce import Binary, Categorical, Space
 from bounce.kernels import Hyper, Kernel, Metric
 from bounce.linalg import cholesky, product
 from bounce.parameters import Kind
-from bounce.surrogate import GP, NOISE_FLOOR, LogPosterior, cold, fit, standardized
+from bounce.surrogate import GP, NOISE_FLOOR, LogPosterior, clipped, cold, fit, standardized
 from spaces import binary, mixed, reals, rows
 
 
@@ -182,6 +184,31 @@ def test_standardising_takes_any_scale() -> None:
         np.testing.assert_array_equal(standardized(np.full(7, constant)), np.zeros(7))
     with np.errstate(all="raise"):
         standardized(np.array([1e308, -1e308]))
+
+
+@given(st.lists(st.floats(-1.7e308, 1.7e308), min_size=1, max_size=20))
+def test_clipping_keeps_the_better_half_and_every_order(values: list[float]) -> None:
+    y = np.array(values)
+    with np.errstate(all="raise"):
+        kept = clipped(y)
+    better = y <= np.sort(y)[(len(y) - 1) // 2]
+    np.testing.assert_array_equal(kept[better], y[better])
+    ordered = kept[np.argsort(y)]
+    assert (ordered[1:] >= ordered[:-1]).all()
+
+
+def test_a_penalty_is_clipped_to_the_scale_of_the_rest() -> None:
+    y = np.array([1e18, 4.0, 2.0, 3.0, 24.0, 1e9, 2.5])
+    np.testing.assert_array_equal(clipped(y), [24.0, 4.0, 2.0, 3.0, 24.0, 24.0, 2.5])
+    np.testing.assert_array_equal(clipped(np.array([1.0, 1.0, 1.0, 7.0])), [1.0, 1.0, 1.0, 7.0])
+
+
+def test_the_believed_best_is_the_lowest_posterior_mean() -> None:
+    space = mixed(1)
+    z = rows(space, 12)
+    gp = GP.at(Kernel(space, hyper(space)), z)
+    y = targets(z)
+    assert gp.believed_best(y) == pytest.approx(gp.posterior(z, y)[0].min(), abs=1e-10)
 
 
 def test_a_singular_matrix_is_factored_with_jitter() -> None:

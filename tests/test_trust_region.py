@@ -102,10 +102,17 @@ def test_a_success_beats_the_incumbent_by_a_thousandth() -> None:
 
 def test_the_box_has_the_shape_of_the_lengthscales() -> None:
     region = TrustRegion.fresh(0, 3, 10)
-    low, high = region.box(np.array([0.5, 0.5, 0.1]), np.array([1.0, 0.25, 4.0]) * 7)
+    low, high = region.box(np.array([0.5, 0.5, 0.1]), np.array([1.0, 0.25, 4.0]) * 0.1)
     np.testing.assert_allclose(high - low, [0.8, 0.2, 1.0])  # the last is clipped to [0, 1]
     assert low.min() >= 0
     assert high.max() <= 1
+
+
+def test_reals_that_do_not_matter_leave_room_for_those_that_do() -> None:
+    lengthscales = np.where(np.arange(500) < 2, 0.25, 5.0)
+    low, high = TrustRegion.fresh(0, 500, 10).box(np.full(500, 0.5), lengthscales)
+    assert (high - low)[:2].min() > 0.39
+    np.testing.assert_allclose((high - low)[2:], (high - low)[2])
 
 
 # Appendix "Effect of trust-region management": τ_fail = max(1, min(⌊m_i/k⌋, d_i)).

@@ -67,10 +67,13 @@ class Acquisition:
     """What is to be improved upon, per sample (S,)."""
 
     @classmethod
-    def of(cls, data: GP, y: Array, fixed: Codes, normals: Array) -> Acquisition:
-        """Build it from a GP on the data, its targets, fixed points (p, d) and standard normals (≥ p, S)."""
+    def of(cls, data: GP, y: Array, fixed: Codes, normals: Array, best: float | None = None) -> Acquisition:
+        """Build it from a GP on the data, its targets, fixed points (p, d) and standard normals (≥ p, S).
+
+        `best` is what is to be improved upon: the lowest target unless something else is given.
+        """
         beta = solve_lower(data.factor, y[:, None])[:, 0]
-        best, p, n = float(y.min()), len(fixed), len(y)
+        best, p, n = float(y.min()) if best is None else best, len(fixed), len(y)
         if not p:
             return cls(data, beta, np.empty((0, 1)), np.array([best]))
         gp = data.extended(fixed, noise=0.0)

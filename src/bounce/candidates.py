@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from bounce.acquisition import Acquisition, deviation
 from bounce.linalg import Array, product, solve_lower
 from bounce.parameters import Codes
-from bounce.region import Region, around, ball, ball_size, sample, wider
+from bounce.region import Region, around, ball, ball_size, moved_reals, sample, wider
 from bounce.surrogate import GP
 
 FEWEST, MOST, PER_BIN = 2000, 5000, 200  # candidates: min(5000, max(2000, 200·d))
-RAW_SAMPLES = 512  # where all bins are real
+RAW_SAMPLES = 512  # where all bins are real; in a mixed space, as many that leave the other bins as they are
 TRIES = 8  # pools drawn before a region counts as empty
 CHUNK = 64  # points whose keys are made at once
 AT_ONCE = 256  # candidates whose acquisition is brought up to date together
@@ -102,6 +102,10 @@ class Pool:
             self._variance -= np.einsum("nm,nm->m", self._v[known:n], self._v[known:n])
             self._known = n
 
+    def forget(self) -> None:
+        """Drop all values, where what is to be improved upon has changed."""
+        self.values = np.full(len(self.z), np.inf)
+
     def best(self, acquisition: Acquisition, n: int) -> NDArray[np.intp]:
         """Return candidates in descending order of value, right for the first n at least."""
         gp, n_data = acquisition.gp, len(acquisition.beta)
@@ -134,6 +138,8 @@ def _candidates(region: Region, seen: Seen, *, rng: np.random.Generator) -> tupl
         z = sample(region, n if len(space.combinatorial) else RAW_SAMPLES, rng=rng)
         if len(space.combinatorial):
             z = np.concatenate([z, around(region, n, rng=rng)])
+            if len(space.reals):
+                z = np.concatenate([z, moved_reals(region, RAW_SAMPLES, rng=rng)])
         if len(seen.first_fresh(z, 1)):
             return z, False
     return z[:0], False

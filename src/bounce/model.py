@@ -22,7 +22,7 @@ from bounce.parameters import Codes
 from bounce.region import Region
 from bounce.search import Proposal, propose
 from bounce.state import Head, Record, evidence
-from bounce.surrogate import GP, cold, fit, standardized
+from bounce.surrogate import GP, clipped, cold, fit, standardized
 
 logger = logging.getLogger("bounce")
 
@@ -46,11 +46,14 @@ class Model:
         seen: Seen,
         *,
         sign: float,
+        robust: bool,
         rng: np.random.Generator,
     ) -> tuple[Head, list[Proposal]]:
         """Choose up to n points beside the pending ones and this ask's drafts; return the head after a fit."""
         embedding, (data, values) = head.embedding, evidence(records, head.restart, sign)
         latents = self._latent(embedding, records)
+        if robust:
+            values = clipped(values)
         head = self._fitted(head, data, latents[[record.id for record in data]], standardized(values))
         assert head.hyper is not None
         order = np.argsort([record.tell >= head.fitted for record in data], kind="stable")
@@ -75,6 +78,7 @@ class Model:
             n,
             seen,
             lambda: _everything(embedding),
+            robust=robust,
             rng=rng,
         )
         return head, chosen

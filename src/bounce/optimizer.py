@@ -48,7 +48,8 @@ class Bounce:
     run; `direction` is "minimize" or "maximize". The others change how the method works (docs/budgets.md):
     `initial_points` before the model speaks, `initial_dims` of the first space, `new_bins` per bin and split,
     `budget_to_input` shared out among the spaces, `low_sequency` for points with long runs of equal values,
-    `trust_region` "bounce", or "baxus" or "casmopolitan" to compare with.
+    `trust_region` "bounce", or "baxus" or "casmopolitan" to compare with; `robust` keeps outliers
+    and lucky values from misleading the model.
 
     >>> opt = Bounce(space, budget=200, seed=0)
     >>> while not opt.done:
@@ -71,6 +72,7 @@ class Bounce:
         budget_to_input: int | None = None,
         low_sequency: bool = False,
         trust_region: str = "bounce",
+        robust: bool = True,
         **unknown: Any,
     ) -> None:
         if not isinstance(space, Space):
@@ -87,6 +89,7 @@ class Bounce:
                 "budget_to_input": budget_to_input,
                 "low_sequency": low_sequency,
                 "trust_region": trust_region,
+                "robust": robust,
                 **unknown,
             }
         )
@@ -302,7 +305,14 @@ class Bounce:
             else:
                 count = need
                 head, chosen = self._model.propose(
-                    head, self._records, drafts, count, seen, sign=self._sign, rng=self._rng
+                    head,
+                    self._records,
+                    drafts,
+                    count,
+                    seen,
+                    sign=self._sign,
+                    robust=self._options.robust,
+                    rng=self._rng,
                 )
                 found = [(proposal.z, proposal.value) for proposal in chosen]
             for z_row, value in found:

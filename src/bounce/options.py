@@ -46,6 +46,7 @@ class Options:
     budget_to_input: int | None = None
     low_sequency: bool = False
     trust_region: str = "bounce"
+    robust: bool = True
 
     def __post_init__(self) -> None:
         for name in ("budget", "batch_size", "initial_points", "new_bins"):
@@ -55,8 +56,9 @@ class Options:
                 object.__setattr__(self, name, whole(name, getattr(self, name), least))
         _one_of("direction", self.direction, ("minimize", "maximize"))
         _one_of("trust_region", self.trust_region, STRATEGIES)
-        if not isinstance(self.low_sequency, bool):
-            raise InvalidOption(f"low_sequency must be True or False, not {self.low_sequency!r}")
+        for name in ("low_sequency", "robust"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidOption(f"{name} must be True or False, not {getattr(self, name)!r}")
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:

@@ -121,6 +121,18 @@ def around(region: Region, most: int, *, rng: np.random.Generator) -> Codes:
     return z
 
 
+def moved_reals(region: Region, n: int, *, rng: np.random.Generator) -> Codes:
+    """Return points that differ from the centre in reals alone, each of which moves with probability 1/2."""
+    reals = region.space.reals
+    low, high = region.box
+    drawn = on_grid(low + rng.random((n, len(reals))) * (high - low))
+    keep = rng.random((n, len(reals))) < 0.5
+    keep[np.arange(n), rng.integers(0, len(reals), n)] = False
+    z = np.tile(region.centre, (n, 1))
+    z[:, reals] = np.where(keep, z[:, reals], drawn)
+    return z
+
+
 def wider(region: Region) -> Region | None:
     """Return the next larger region, first by one more bin, then by a box twice as wide; None at the end."""
     if region.radius < len(region.space.combinatorial):

@@ -35,6 +35,7 @@ CONT_ITERATIONS = 50
 # A further point of a batch starts from what the points before it found, so fewer and shorter searches do.
 NEXT_COMB_STARTS, NEXT_CONT_STARTS, NEXT_CONT_ITERATIONS = 3, 2, 20
 BLOCK = 2**21  # entries of a matrix computed at once
+HOPELESS = -15.0  # a log EI so low that the model holds the best value for luck
 MOVES = 2**14  # neighbours looked at per start and step; beyond it, a random part of them
 
 
@@ -212,11 +213,13 @@ def propose(
     seen: Seen,
     everything: Callable[[], Codes],
     *,
+    robust: bool = True,
     rng: np.random.Generator,
 ) -> list[Proposal]:
     """Choose up to n unseen points greedily; fewer, or none, where the target space runs out of them.
 
     `everything` lists all points of the target space if they can be listed, and is called only in need.
+    A robust search for an improvement on a best value that the model disbelieves goes by the model's belief.
     """
     chosen: list[Proposal] = []
     fixed = pending
@@ -225,13 +228,20 @@ def propose(
     pool: Pool | None = None
     combinatorial = bool(len(region.space.combinatorial))
     starts, iterations = COMB_STARTS if combinatorial else CONT_STARTS, CONT_ITERATIONS
+    best = float(y.min())
     while len(chosen) < n:
-        acquisition = Acquisition.of(gp, y, fixed, normals)
+        acquisition = Acquisition.of(gp, y, fixed, normals, best)
         if pool is None:
             region, pool = pool_of(gp, region, seen, everything, most_fixed, rng=rng)
             if pool is None:
                 break
         order = pool.best(acquisition, starts)
+        if robust and not chosen and pool.values[order[0]] < HOPELESS:
+            # The model takes the best value for luck and sees no way to beat it. What it believes can be beaten.
+            best = max(best, gp.believed_best(y))
+            pool.forget()
+            acquisition = Acquisition.of(gp, y, fixed, normals, best)
+            order = pool.best(acquisition, starts)
         order = order[seen.first_fresh(pool.z[order], 1 if pool.complete else starts)]
         if not len(order):
             pool = None  # every candidate is taken: draw again
@@ -241,10 +251,10 @@ def propose(
             z, values = _search(acquisition, region, z, values, seen, iterations, rng=rng)
             if len(chosen) + 1 < n:
                 pool.add(acquisition.gp, z)
-        best = int(values.argmax())
-        chosen.append(Proposal(z[best], float(values[best])))
-        fixed = np.concatenate([fixed, z[best : best + 1]])
-        seen.take(z[best : best + 1])
+        top = int(values.argmax())
+        chosen.append(Proposal(z[top], float(values[top])))
+        fixed = np.concatenate([fixed, z[top : top + 1]])
+        seen.take(z[top : top + 1])
         starts = NEXT_COMB_STARTS if combinatorial else NEXT_CONT_STARTS
         iterations = NEXT_CONT_ITERATIONS
     return chosen

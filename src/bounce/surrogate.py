@@ -22,7 +22,7 @@ from bounce.linalg import Array, cholesky, inverse, product, solve, solve_lower
 from bounce.parameters import Codes
 from bounce.space import Space
 
-NOISE_FLOOR = 1e-4
+NOISE_FLOOR = 1e-6
 # Γ(shape, rate) as densities of the natural parameters.
 LENGTHSCALE_PRIOR = (1.5, 0.1)
 SIGNAL_PRIOR = (1.5, 0.5)
@@ -31,6 +31,7 @@ LENGTHSCALE_BOUNDS = (5e-3, 1e3)
 SIGNAL_BOUNDS = (1e-3, 1e3)
 NOISE_BOUNDS = (NOISE_FLOOR, 1e1)
 ITERATIONS = 40
+OUTLIER = 10.0
 
 
 def standardized(values: Array) -> Array:
@@ -41,6 +42,18 @@ def standardized(values: Array) -> Array:
     deviation = centred.std()
     # Rounding alone makes the deviation of equal values a tiny number.
     return centred / deviation if deviation > 1e-14 else np.zeros_like(values)
+
+
+def clipped(values: Array) -> Array:
+    """Return values, outliers on the bad side lowered to the worst value that is none.
+
+    An outlier is further above the median than `OUTLIER` times what the best is below it. How bad it is says
+    little of where the good points are, but would set the scale: a penalty of 1e6 makes all else look equal.
+    """
+    best = float(values.min())
+    median = float(np.sort(values)[(len(values) - 1) // 2])  # the lower one, which no sum can overflow
+    limit = median + OUTLIER * (median - best)
+    return np.minimum(values, values[values <= limit].max()) if best < median else values
 
 
 def _log_gamma(x: Array, shape: Array, rate: Array) -> Array:
@@ -231,6 +244,10 @@ class GP:
         """Return the constant prior mean of highest likelihood: 1ᵀK⁻¹y / 1ᵀK⁻¹1."""
         white = solve_lower(self.factor, np.stack([y, np.ones_like(y)], axis=1))
         return float(white[:, 0] @ white[:, 1] / (white[:, 1] @ white[:, 1]))
+
+    def believed_best(self, y: Array) -> float:
+        """Return the lowest posterior mean at its own points: y − noise·K⁻¹y."""
+        return float((y - self.kernel.hyper.noise * solve(self.factor, y[:, None])[:, 0]).min())
 
     def posterior(self, z: Codes, y: Array) -> tuple[Array, Array]:
         """Return posterior mean and variance at points, given the targets."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 COMB_START, COMB_FLOOR = 40.0, 1.0
 CONT_START, CONT_FLOOR, CONT_CAP = 0.8, 2.0**-7, 1.6
+FLAT = 0.5  # reals with longer lengthscales have equal sides: along all of them the model is all but linear
 SUCCESSES = 3  # in a row, before the older strategies expand
 AT_FLOOR = 1 + 1e-9  # λ^m reaches the floor up to rounding
 
@@ -65,8 +66,11 @@ class TrustRegion:
         return (comb and self.comb <= COMB_FLOOR * AT_FLOOR) or (cont and self.cont <= CONT_FLOOR * AT_FLOOR)
 
     def box(self, centre: NDArray[np.float64], lengthscales: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the bounds (2, n_cont) of the reals: sides L·w, w of unit geometric mean, as TuRBO does."""
-        log_w = np.log(lengthscales)
+        """Return the bounds (2, n_cont) of the reals: sides L·w, w of unit geometric mean, as TuRBO does.
+
+        Without a cap on the lengthscales, hundreds of reals that do not matter would leave those that do a sliver.
+        """
+        log_w = np.log(np.minimum(lengthscales, FLAT))
         half = 0.5 * self.cont * np.exp(log_w - log_w.mean())
         return np.stack([np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)])
 
