@@ -5,6 +5,7 @@ Shapes: codes (n, 53), the bits first.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,7 +37,7 @@ class Ackley53(Problem):
 
     @cached_property
     def shifts(self) -> Codes:
-        """Bits flipped by a fixed string (notes, decision 15)."""
+        """Bits flipped by a fixed string."""
         return np.array([*map(float, FLIPS), *[0.0] * REALS])
 
     def evaluate(self, codes: Codes) -> Values:
@@ -45,5 +46,5 @@ class Ackley53(Problem):
         x[:, BITS:] = 2.0 * x[:, BITS:] - 1.0
         root = np.sqrt((x**2).mean(axis=1))
         waves = np.cos(2.0 * np.pi * x).mean(axis=1)
-        value: Values = 20.0 + np.e - 20.0 * np.exp(-0.2 * root) - np.exp(waves)
+        value: Values = 20.0 + math.e - 20.0 * np.exp(-0.2 * root) - np.exp(waves)
         return value

@@ -50,7 +50,7 @@ class Contamination25(Problem):
 
     @cached_property
     def shifts(self) -> Codes:
-        """Bits flipped by a fixed string (notes, decision 15)."""
+        """Bits flipped by a fixed string."""
         return np.random.RandomState(43).choice([True, False], size=STAGES).astype(np.float64)
 
     @cached_property

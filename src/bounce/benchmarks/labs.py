@@ -56,7 +56,7 @@ class Labs(Problem):
 
     @cached_property
     def shifts(self) -> Codes:
-        """Signs flipped by fixed random signs (notes, decision 15)."""
+        """Signs flipped by fixed random signs."""
         return (np.random.RandomState(43).choice([-1, 1], size=self.n) < 0).astype(np.float64)
 
     def evaluate(self, codes: Codes) -> Values:

@@ -146,7 +146,7 @@ class MaxSat(Problem):
 
     @cached_property
     def shifts(self) -> Codes:
-        """Bits flipped by a fixed string (notes, decision 15)."""
+        """Bits flipped by a fixed string."""
         return np.random.RandomState(43).choice([False, True], size=self.formula.variables).astype(np.float64)
 
     def evaluate(self, codes: Codes) -> Values:

@@ -46,7 +46,7 @@ class Pest25(Problem):
 
     @cached_property
     def shifts(self) -> Codes:
-        """Actions renumbered by fixed random offsets (notes, decision 15)."""
+        """Actions renumbered by fixed random offsets."""
         return np.random.RandomState(0).choice(ACTIONS, STATIONS).astype(np.float64)
 
     @cached_property

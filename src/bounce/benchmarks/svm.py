@@ -52,7 +52,7 @@ class Svm53(Problem):
 
     @cached_property
     def shifts(self) -> Codes:
-        """Bits flipped by a fixed string (notes, decision 15)."""
+        """Bits flipped by a fixed string."""
         return np.concatenate([np.random.RandomState(0).choice([0.0, 1.0], BITS), np.zeros(3)])
 
     def evaluate(self, codes: Codes) -> Values:
