@@ -68,8 +68,8 @@ class TrustRegion:
     def box(self, centre: NDArray[np.float64], lengthscales: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the bounds (2, n_cont) of the reals: sides L·w, w of unit geometric mean, as TuRBO does.
 
-        Beside other bins the lengthscales are capped: there, a real that does not matter has one of 10 and more, and
-        would leave the reals that do a sliver.
+        Beside other bins the lengthscales are capped: there, one real that does not matter would leave those that
+        do a sliver.
         """
         log_w = np.log(np.minimum(lengthscales, FLAT) if self.n_comb else lengthscales)
         half = 0.5 * self.cont * np.exp(log_w - log_w.mean())
