@@ -134,12 +134,14 @@ def test_moved_reals_leave_all_other_bins_alone() -> None:
 
 @pytest.mark.parametrize("n", [1, 3])
 def test_a_best_value_that_the_model_disbelieves_does_not_stop_the_search(n: int) -> None:
-    space = reals(2)
+    space = mixed(2)
     z = space.sample(40, rng=np.random.default_rng(0))
-    gp = GP.at(Kernel(space, Hyper(comb=1.0, cont=np.full(2, 5.0), signal=0.1, noise=0.1, rho=0.5)), z)
-    y = np.where(np.arange(40) == 7, -30.0, z[:, 0])
+    gp = GP.at(
+        Kernel(space, Hyper(comb=5.0, cont=np.full(len(space.reals), 5.0), signal=0.1, noise=0.1, rho=0.5)), z
+    )
+    y = np.where(np.arange(40) == 7, -30.0, z[:, space.reals[0]])
     assert Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))(z).max() < HOPELESS
-    region = region_of(space, z[7], 0, 0.5)
+    region = region_of(space, z[7], 2, 0.5)
     chosen = propose(
         gp,
         y,

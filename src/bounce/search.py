@@ -236,7 +236,7 @@ def propose(
             if pool is None:
                 break
         order = pool.best(acquisition, starts)
-        if robust and not chosen and pool.values[order[0]] < HOPELESS:
+        if robust and combinatorial and not chosen and pool.values[order[0]] < HOPELESS:
             # The model takes the best value for luck and sees no way to beat it. What it believes can be beaten.
             best = max(best, gp.believed_best(y))
             pool.forget()

@@ -22,7 +22,7 @@ from bounce.linalg import Array, cholesky, inverse, product, solve, solve_lower
 from bounce.parameters import Codes
 from bounce.space import Space
 
-NOISE_FLOOR = 1e-6
+NOISE_FLOOR, REAL_NOISE_FLOOR = 1e-6, 1e-4  # the latter where all bins are real
 # Γ(shape, rate) as densities of the natural parameters.
 LENGTHSCALE_PRIOR = (1.5, 0.1)
 SIGNAL_PRIOR = (1.5, 0.5)
@@ -114,7 +114,8 @@ class LogPosterior:
     def bounds(self) -> list[tuple[float, float]]:
         """The box of θ."""
         lengths = [LENGTHSCALE_BOUNDS] * (int(self.has_comb) + self.n_cont)
-        logs = [(math.log(low), math.log(high)) for low, high in [*lengths, SIGNAL_BOUNDS, NOISE_BOUNDS]]
+        noise = NOISE_BOUNDS if self.has_comb else (REAL_NOISE_FLOOR, NOISE_BOUNDS[1])
+        logs = [(math.log(low), math.log(high)) for low, high in [*lengths, SIGNAL_BOUNDS, noise]]
         return logs + ([(0.0, 1.0)] if self.mixed else [])
 
     def _comb(self, r2_scale: float) -> tuple[Array, Array]:

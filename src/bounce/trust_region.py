@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 COMB_START, COMB_FLOOR = 40.0, 1.0
 CONT_START, CONT_FLOOR, CONT_CAP = 0.8, 2.0**-7, 1.6
-FLAT = 0.5  # reals with longer lengthscales have equal sides: along all of them the model is all but linear
+FLAT = 0.5  # in a mixed space, reals with longer lengthscales have equal sides
 SUCCESSES = 3  # in a row, before the older strategies expand
 AT_FLOOR = 1 + 1e-9  # λ^m reaches the floor up to rounding
 
@@ -68,9 +68,10 @@ class TrustRegion:
     def box(self, centre: NDArray[np.float64], lengthscales: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the bounds (2, n_cont) of the reals: sides L·w, w of unit geometric mean, as TuRBO does.
 
-        Without a cap on the lengthscales, hundreds of reals that do not matter would leave those that do a sliver.
+        Beside other bins the lengthscales are capped: there, one real that does not matter would leave those that
+        do a sliver.
         """
-        log_w = np.log(np.minimum(lengthscales, FLAT))
+        log_w = np.log(np.minimum(lengthscales, FLAT) if self.n_comb else lengthscales)
         half = 0.5 * self.cont * np.exp(log_w - log_w.mean())
         return np.stack([np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)])
 
