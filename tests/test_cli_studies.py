@@ -509,8 +509,7 @@ def test_a_study_without_trials_can_be_looked_at(bounce: Terminal) -> None:
     assert "none yet" in bounce("status", "a.db").out
     for suffix in ("csv", "json", "parquet"):
         assert bounce("export", "a.db", f"a.{suffix}").out == f"0 trials in a.{suffix}\n"
-    assert bounce("plot", "a.db").code == 0
-    assert (bounce.folder / "bounce.png").read_bytes().startswith(b"\x89PNG")
+    assert bounce("plot", "a.db").err == "bounce: there is nothing to draw: a.db has no values yet\n"
 
 
 def _space(bounce: Terminal) -> Any:
@@ -765,3 +764,51 @@ def test_every_command_explains_itself(bounce: Terminal, command: str) -> None:
 def test_echo_is_the_command_of_these_tests() -> None:
     done = subprocess.run([*ECHO[:-1], "-n 1"], capture_output=True, text=True, check=True)
     assert done.stdout == "-n 1\n"
+
+
+# What strangers found
+
+
+def test_a_run_needs_no_standard_output(bounce: Terminal) -> None:
+    path = bounce.spec()
+    done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *COMMAND, "run", str(path)], stderr=subprocess.PIPE)
+    assert done.returncode == 0, done.stderr
+    assert len(bounce.trials("a.db")) == 6
+
+
+@pytest.mark.parametrize("place", ["", ".", "/"])
+def test_a_folder_as_the_study_of_a_run_is_refused(bounce: Terminal, place: str) -> None:
+    said = bounce("run", bounce.spec(), "--study", place)
+    assert said.code == 2
+    assert said.err.startswith("bounce: ")
+    assert "is a folder; a study is a file" in said.err
+
+
+def test_studies_with_dots_in_their_names_have_logs_of_their_own(bounce: Terminal) -> None:
+    path = bounce.spec()
+    for name in ("run.1", "run.2"):
+        assert bounce("run", path, "--study", name).code == 0
+    assert {p.name for p in bounce.folder.glob("*.trials")} == {"run.1.trials", "run.2.trials"}
+
+
+def test_why_a_trial_failed_is_in_one_line_everywhere(bounce: Terminal) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; x = {x}; print(x) if x > 0.5 else sys.exit('too small\\nby far')",
+    ]
+    said = bounce("run", bounce.spec(command=command))
+    assert "failed: the command ended with exit status 1; its standard error ends with: by far\n" in said.err
+    assert "standard error ends with: by far)" in bounce("status", "a.db").out
+    assert "by far" in bounce("trials", "a.db").out
+
+
+def test_a_space_without_more_points_is_told_of(bounce: Terminal) -> None:
+    (bounce.folder / "s.toml").write_text(
+        'budget = 10\ncommand = ["echo", "{k}"]\n[[parameters]]\nname = "k"\ntype = "integer"\nlow = 0\nhigh = 2\n'
+    )
+    said = bounce("run", "s.toml", "--quiet")
+    assert said.out.startswith("all 3 points of the space have been tried\nbest value 0.0 ")
+    assert "done     3 of 3, 0 to ask for (the space has no more points; the budget is 10)" in (
+        bounce("status", "s.db").out
+    )

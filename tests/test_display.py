@@ -165,9 +165,9 @@ def test_a_display_fits_its_options(capsys: pytest.CaptureFixture[str]) -> None:
 def test_warnings_are_one_line_each_and_only_inside(capsys: pytest.CaptureFixture[str]) -> None:
     logger = logging.getLogger("bounce")
     with Warnings(logging.WARNING):
-        logger.warning("trial %d failed: %s", 3, "because\nof this")
+        logger.warning("trial %d failed: %s", 3, "because of\n  this\n  and that\n")
     logger.warning("not heard")
-    assert capsys.readouterr().err == "bounce: trial 3 failed: because\n"
+    assert capsys.readouterr().err == "bounce: trial 3 failed: because of and that\n"
 
 
 def test_the_best_of_nothing_is_none_yet() -> None:

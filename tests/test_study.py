@@ -438,3 +438,62 @@ def test_the_file_says_what_it_is(tmp_path: Path) -> None:
         (t.point["depth"], t.state, 1) for t in Study.open(path).trials
     ]
     connection.close()
+
+
+def test_a_file_that_is_removed_or_replaced_during_a_run_ends_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+
+    def remove(trial: Trial) -> None:
+        if trial.id == 3:
+            path.unlink()
+
+    with Study.open(path, space=mixed(), **OPTIONS) as study:
+        with pytest.raises(StorageFailed, match="was removed or replaced while it was in use") as info:
+            study.run(value, callbacks=[remove])
+        assert len([t for t in info.value.result.trials if t.state == "done"]) == 4  # type: ignore[attr-defined]
+
+    def replace(trial: Trial) -> None:
+        if trial.id == 5:
+            path.write_bytes(b"")
+            other = tmp_path / "b.db"
+            other.write_bytes(b"")
+            other.replace(path)
+
+    path.unlink(missing_ok=True)
+    with (
+        Study.open(path, space=mixed(), budget=6, seed=0) as study,
+        pytest.raises(StorageFailed, match="removed or replaced"),
+    ):
+        study.run(value, callbacks=[replace])  # at the very end
+
+
+def test_a_closed_study_says_so(tmp_path: Path) -> None:
+    study = Study.open(tmp_path / "a.db", space=mixed(), budget=3)
+    study.close()
+    with pytest.raises(StorageFailed, match=r"a\.db is closed: open it again"):
+        study.ask()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("UPDATE study SET version = 99", "the state has version 99"),
+        ("UPDATE study SET head = '{}'", "damaged"),
+        ("UPDATE study SET head = '" + "[" * 100_000 + "'", "damaged"),
+        ("UPDATE trials SET value = 'abc'", "trial 0 of the state is damaged"),
+        ("DELETE FROM trials WHERE id = 1", "damaged"),
+        ("DELETE FROM study", "a row is missing"),
+    ],
+)
+def test_damage_inside_is_told_with_the_file_and_in_short(tmp_path: Path, change: str, said: str) -> None:
+    path = tmp_path / "a.db"
+    with Study.open(path, space=mixed(), budget=4, seed=0) as study:
+        study.run(value)
+    connection = sqlite3.connect(path)
+    connection.execute(change)
+    connection.commit()
+    connection.close()
+    with pytest.raises(InvalidStudy, match=r"a\.db") as info:
+        Study.open(path)
+    assert said in str(info.value)
+    assert len(str(info.value)) < 400

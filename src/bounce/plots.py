@@ -28,6 +28,7 @@ def convergence(trials: Sequence[Trial], path: Path, *, title: str, maximize: bo
     upper.legend()
     lower.step([t.id + 1 for t in trials], [t.target_dim for t in trials], where="post", color="C1")
     lower.set(xlabel="evaluations", ylabel="target dimension", ylim=(0, None))
+    lower.xaxis.get_major_locator().set_params(integer=True)
     figure.savefig(path, dpi=150)
 
 

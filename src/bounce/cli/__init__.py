@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from io import TextIOWrapper
 from typing import Annotated
 
@@ -54,6 +55,7 @@ def main() -> None:
     """Run the command, and turn errors into sentences and exit codes."""
     from bounce.errors import BounceError, DataError, InvalidInput, NothingToAsk, StudyLocked
 
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name or a path that the terminal cannot show
@@ -78,6 +80,17 @@ def main() -> None:
         if end.code == INTERRUPTED:  # what typer makes of Ctrl-C
             print("bounce: interrupted", file=sys.stderr)
         raise
+
+
+def _open_streams() -> None:
+    """Give closed standard streams to nobody, so that no other file gets their numbers."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            with suppress(OSError):
+                os.fstat(number)
+                continue
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, which is this one
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _end(error: Exception, code: int) -> None:

@@ -87,12 +87,18 @@ def standard_output() -> Iterator[TextIO]:
             os.dup2(kept, 1)
 
 
+def brief(text: str) -> str:
+    """Return a text of many lines in one: the first, and the last, which says most of an error."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " ".join([lines[0], lines[-1]] if len(lines) > 1 else lines)
+
+
 class Warnings(logging.Handler):
     """Print what the package warns of, on standard error as it is then: a live display steps aside."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print the first line of a message."""
-        print(f"bounce: {record.getMessage().partition(chr(10))[0]}", file=sys.stderr)
+        """Print a message in one line."""
+        print(f"bounce: {brief(record.getMessage())}", file=sys.stderr)
 
     def __enter__(self) -> Warnings:
         logging.getLogger("bounce").addHandler(self)

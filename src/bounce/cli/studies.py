@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from bounce.state import Trial
     from bounce.study import Study
+    from bounce.study.spec import Spec
 
 SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec, a TOML file; `bounce init` writes one.")]
 AnyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study, or the spec of one.")]
@@ -53,6 +54,8 @@ def init(
             file.write(example())
     except FileExistsError:
         raise InvalidInput(f"there is {path} already: choose another name") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None
     print(f"{path} is written. Change it, then: {shlex.join(['bounce', 'run', str(path)])}")
 
 
@@ -81,7 +84,7 @@ def run(
     from bounce.study.spec import load
 
     described = load(spec)
-    path = study or described.study
+    path = _place(described, study)
     evaluator = described.evaluator(path)
     if evaluator is None:
         raise InvalidSpec(f"{spec} has neither objective nor command: add one, or use bounce ask and bounce tell")
@@ -115,6 +118,9 @@ def run(
             raise EvaluationFailed(f"the first evaluations all failed; the first said: {texts[0]}") from error
         if opened.best is None and opened.trials:
             raise EvaluationFailed(f"all evaluations failed; the first said: {opened.trials[0].error}")
+        now = opened.status
+        if now.planned < now.budget and not as_json:
+            print(f"all {now.planned} points of the space have been tried")
         _print_result(opened, as_json=as_json)
 
 
@@ -182,7 +188,7 @@ def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) ->
     import json
     from dataclasses import asdict
 
-    from bounce.cli.display import best_of, region, seconds
+    from bounce.cli.display import best_of, brief, region, seconds
     from bounce.cli.sheet import printable
 
     with _opened(target, study) as opened:
@@ -190,16 +196,17 @@ def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) ->
     if as_json:
         print(json.dumps(asdict(s) | {"path": str(s.path)}))
         return
+    exhausted = f" (the space has no more points; the budget is {s.budget})" if s.planned < s.budget else ""
     failed = str(s.failed)
     if failures and failures[-1].error:
-        failed += f" (trial {failures[-1].id}: {printable(failures[-1].error.partition(chr(10))[0])})"
+        failed += f" (trial {failures[-1].id}: {printable(brief(failures[-1].error))})"
     for name, text in (
         ("study", str(s.path)),
-        ("done", f"{s.done} of {s.budget}, {s.remaining} to ask for"),
+        ("done", f"{s.done} of {s.planned}, {s.remaining} to ask for{exhausted}"),
         ("pending", str(s.pending)),
         ("failed", failed),
         ("best", best_of(s.best)),
-        ("space", f"{s.target_dim} of {s.dimensions} dimensions, restarted {s.restart} times"),
+        ("space", f"{s.target_dim} of {s.dimensions} dimensions, {s.restart} restart{'s' * (s.restart != 1)}"),
         ("region", region(s.length_comb, s.length_cont)),
         ("time", f"{seconds(s.seconds_ask)} per ask, {seconds(s.seconds_eval)} per evaluation"),
         ("run by", s.runner or "nobody at the moment"),
@@ -220,6 +227,8 @@ def export(
 
     if out.suffix.lower() not in (".csv", ".json", ".parquet"):
         raise InvalidInput(f"the file must end in .csv, .json or .parquet, not {out.name!r}")
+    if out.is_dir():
+        raise InvalidInput(f"{out} is a folder; the trials go to a file")
     if out.exists() and not overwrite:
         raise InvalidInput(f"there is {out} already: choose another name, or --overwrite it")
     if not out.parent.is_dir():
@@ -227,12 +236,18 @@ def export(
     check_folder(out.parent)
     with _opened(target, study) as opened:
         found = opened.trials
-    if out.suffix.lower() == ".parquet":
-        tables.to_parquet(found, out)
-    else:
-        write = tables.to_csv if out.suffix.lower() == ".csv" else tables.to_json
-        with out.open("w", encoding="utf-8", newline="") as file:
-            file.write(write(found))
+    part = out.with_name(out.name + ".part")  # what is there stays whole until the new file is
+    try:
+        if out.suffix.lower() == ".parquet":
+            tables.to_parquet(found, part)
+        else:
+            write = tables.to_csv if out.suffix.lower() == ".csv" else tables.to_json
+            part.write_bytes(write(found).encode())
+        part.replace(out)
+    except OSError as error:
+        raise InvalidInput(f"{out} cannot be written: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)
     print(f"{len(found)} trials in {out}")
 
 
@@ -259,8 +274,21 @@ def plot(
             raise InvalidInput("one study can be drawn at a time, or several traces that end in .jsonl")
         with _opened(targets[0], study) as opened:
             maximize = opened.options["direction"] == "maximize"
+            if opened.best is None:
+                raise InvalidInput(f"there is nothing to draw: {targets[0]} has no values yet")
             convergence(opened.trials, out, title=targets[0].stem, maximize=maximize)
     print(out)
+
+
+def _place(described: Spec, study: Path | None) -> Path:
+    """Return where a spec's study is."""
+    from bounce.errors import InvalidStudy
+
+    if study is None:
+        return described.study
+    if not study.name or study.is_dir():
+        raise InvalidStudy(f"--study {str(study)!r} is a folder; a study is a file")
+    return study
 
 
 @contextmanager
@@ -272,9 +300,12 @@ def _opened(target: Path, study: Path | None, *, create: bool = False) -> Iterat
 
     if target.suffix.lower() == ".toml":
         described = load(target)
-        path = study or described.study
+        path = _place(described, study)
         if not create and not path.exists():
-            raise InvalidStudy(f"there is no study {path} yet: bounce run or bounce ask {target} creates it")
+            by_hand = described.objective is None and described.command is None
+            raise InvalidStudy(
+                f"there is no study {path} yet: bounce {'ask' if by_hand else 'run'} {target} creates it"
+            )
         given = {"space": described.space, **described.settings} if create else {}
         with Study.open(path, **given) as opened:
             yield opened

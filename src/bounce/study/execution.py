@@ -190,7 +190,12 @@ class Run:
             raise
         except CallTooLong as error:
             outcome = Outcome(None, said(error), None)
-        except (Exception, CancelledError) as error:
+        except CancelledError as error:
+            raise ExecutorFailed(
+                f"the executor cancelled trial {trial.id}: it was closed, or lost its cluster; when it is back, "
+                "the same run goes on"
+            ) from error
+        except Exception as error:
             if trial.id not in self._again:
                 logger.warning("trial %d goes out again: %s", trial.id, said(error))
                 self._again.add(trial.id)
@@ -198,8 +203,6 @@ class Run:
                 if isinstance(error, BrokenExecutor):
                     self._replace(error)
                 return
-            if isinstance(error, CancelledError):
-                raise ExecutorFailed(f"the executor cancelled trial {trial.id} twice: is it still up?") from error
             if not self._works and not isinstance(error, BrokenExecutor):
                 raise ExecutorFailed(
                     f"the executor could not evaluate trial {trial.id}, nor any other ({said(error)}): can its "

@@ -65,7 +65,8 @@ class Spec:
         """
         try:
             if self.command is not None:
-                logs = (study or self.study).with_suffix(".trials")
+                kept = study or self.study
+                logs = kept.with_name(kept.name.removesuffix(".db") + ".trials")
                 command = Command(self.command, self.timeout, self.path.parent, logs)
                 command.check(self.space)
                 return command

@@ -18,6 +18,7 @@ from typing import Any
 from bounce.errors import InvalidStudy, StorageFailed
 from bounce.parameters import Scalar
 
+READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
 APPLICATION = 0x424E4345  # "BNCE", in the header of the file
 FIXED = ("format", "version", "space")
 CHANGING = ("options", "rng", "tells", "head")
@@ -86,10 +87,13 @@ class Storage:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self.writable = True
+        self._place: tuple[int, int] | None = None
+        self._closed = False
         with self._explained():
             self._connection = self._connect()
             weakref.finalize(self, self._connection.close)
             self._check()
+        self.check_place()
 
     def _connect(self) -> sqlite3.Connection:
         if self.path is None:
@@ -196,7 +200,7 @@ class Storage:
 
     def load(self) -> tuple[int, dict[str, Any]]:
         """Return the revision and the whole state."""
-        with self._transaction("BEGIN"):
+        with self._transaction(READ):
             names = (*FIXED, *CHANGING)
             head = self._one(f"SELECT {', '.join(names)} FROM study")
             rows = self._connection.execute(f"SELECT {', '.join(TRIAL)} FROM trials ORDER BY id").fetchall()
@@ -209,7 +213,7 @@ class Storage:
             trials = [dict(zip(TRIAL, row, strict=True)) for row in rows]
             for trial in trials:
                 trial["codes"] = json.loads(trial["codes"])
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvalidStudy(f"{self.path} is damaged: {error}") from error
         return revision, state | {"trials": trials}
 
@@ -231,8 +235,23 @@ class Storage:
         with self._transaction():
             self._connection.execute("UPDATE study SET runner = ?", (runner,))
 
+    def check_place(self) -> None:
+        """Refuse to go on with a file that is not at its path any more: what is written there would be lost."""
+        if self.path is None:
+            return
+        try:
+            status = self.path.stat()
+            place = status.st_dev, status.st_ino
+        except FileNotFoundError:
+            place = None
+        if self._place is None:  # nothing was there yet
+            self._place = place
+        elif place != self._place:
+            raise StorageFailed(f"the study {self.path} was removed or replaced while it was in use")
+
     def close(self) -> None:
         """Close the file."""
+        self._closed = True
         self._connection.close()
 
     def _revision(self) -> int:
@@ -242,13 +261,15 @@ class Storage:
     def _one(self, query: str) -> tuple[Any, ...]:
         row: tuple[Any, ...] | None = self._connection.execute(query).fetchone()
         if row is None:
-            raise InvalidStudy(f"{self.path} is damaged: it lacks what {query!r} asks for")
+            raise InvalidStudy(f"{self.path} is damaged: a row is missing")
         return row
 
     @contextmanager
-    def _transaction(self, begin: str = "BEGIN IMMEDIATE", synchronous: str = "FULL") -> Iterator[None]:
+    def _transaction(self, begin: str = WRITE, synchronous: str = "FULL") -> Iterator[None]:
         with self._explained():
             self._connection.execute(f"PRAGMA synchronous = {synchronous}")
+            if begin != READ:
+                self.check_place()
             self._connection.execute(begin)
             try:
                 yield
@@ -264,6 +285,8 @@ class Storage:
         try:
             yield
         except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
+            if self._closed:
+                raise StorageFailed(f"the study {self.path} is closed: open it again") from None
             raise StorageFailed(f"the study {self.path} could not be read or written: {error}") from error
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a name or a message of damaged bytes
             raise InvalidStudy(f"{self.path} is no study, or a damaged one: {error}") from error

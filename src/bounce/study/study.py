@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from bounce.errors import InvalidOption, InvalidStudy, StorageFailed, StudyLocked
+from bounce.errors import BounceError, InvalidOption, InvalidState, InvalidStudy, StorageFailed, StudyLocked
 from bounce.optimizer import Bounce
 from bounce.options import Options, whole
 from bounce.result import Result
@@ -31,6 +31,7 @@ from bounce.told import finite, is_single
 if TYPE_CHECKING:
     import pandas as pd
 
+LONGEST = 200  # characters of what is said of a damaged study
 WAIT = 10.0  # seconds for which an ask or a tell waits for another one
 
 
@@ -58,6 +59,11 @@ class Status:
     """The mean over the evaluations whose time is known."""
     runner: str | None
     """Who is running the study now."""
+
+    @property
+    def planned(self) -> int:
+        """How many trials there are to be: the budget, unless the space has fewer points."""
+        return self.done + self.failed + self.pending + self.remaining
 
 
 class Study:
@@ -308,10 +314,12 @@ class Study:
             with self._locked(running=True):
                 self._run = Run(self, evaluator, used, workers=workers, batch_size=batch_size, callbacks=called)
                 self._run.run()
+                self._storage.check_place()
         except StudyLocked:
             raise
         except BaseException as error:
-            error.result = self.result  # type: ignore[attr-defined]
+            with suppress(BounceError):  # a file that cannot be read any more
+                error.result = self.result  # type: ignore[attr-defined]
             error.add_note("bounce: the result so far is this exception's attribute 'result'")
             if self.path is not None:
                 error.add_note(f"bounce: everything is stored in {self.path}; the same run goes on from there")
@@ -350,7 +358,12 @@ class Study:
             return self._known[1]
         if self._known is None or self._known[0] != self._storage.revision:
             revision, state = self._storage.load()
-            self._known = revision, Bounce.from_state_dict(state)
+            try:
+                self._known = revision, Bounce.from_state_dict(state)
+            except InvalidState as error:
+                said = str(error)
+                short = said if len(said) <= LONGEST else f"{said[:LONGEST]} ..."
+                raise InvalidStudy(f"{self._name} cannot be used: {short}") from error
         return self._known[1]
 
     @contextmanager

@@ -102,10 +102,11 @@ def results(source: Path | str | bytes, trials: Sequence[Trial], *, name: str = 
 
 def _points(trials: Sequence[Trial]) -> dict[str, list[Any]]:
     names = list(trials[0].point) if trials else []
-    return {_column(name): [trial.point[name] for trial in trials] for name in names}
+    return {column(name): [trial.point[name] for trial in trials] for name in names}
 
 
-def _column(name: str) -> str:
+def column(name: str) -> str:
+    """Return the column of a parameter: its name, unless that means something else here."""
     return f"point.{name}" if name.strip() in ("id", *FACTS) or name.startswith("point.") else name
 
 
