@@ -58,12 +58,13 @@ def weight(space: Space) -> Callable[[dict[str, Any]], float]:
 
 @pytest.mark.parametrize("name", EACH)
 def test_points_of_every_kind_lie_in_the_space_and_a_seed_repeats_them(name: str) -> None:
-    space = mixed(1)
-    runs = [run(name, space, 14, 7, weight(space)) for _ in range(2)]
+    space, budget = mixed(1), 7 if name == "botorch" else 14  # seconds per ask
+    runs = [run(name, space, budget, 7, weight(space)) for _ in range(2)]
     assert [trial.point for trial in runs[0].trials] == [trial.point for trial in runs[1].trials]
     assert all(trial.point in space for trial in runs[0].trials)
-    assert [trial.id for trial in runs[0].trials] == list(range(14))
-    assert runs[0].trials != run(name, space, 14, 8, weight(space)).trials
+    assert [trial.id for trial in runs[0].trials] == list(range(budget))
+    other = baselines.make(name, space, budget, 8).ask(INITIAL)
+    assert [trial.point for trial in other] != [trial.point for trial in runs[0].trials[:INITIAL]]
 
 
 @pytest.mark.parametrize("name", EACH)
@@ -76,11 +77,12 @@ def test_the_first_five_points_are_those_of_the_seed(name: str) -> None:
 
 @pytest.mark.parametrize("name", [each for each in EACH if each.values != ("random",)])
 def test_it_learns(name: str) -> None:
-    """On the sum of twelve bits, the later points are better than chance, and so is the best of them."""
-    space, budget = binary(12), 40
-    rows = [run(name, space, budget, seed, weight(space)).trials for seed in (0, 1)]
+    """On the sum of twelve bits, the last points are better than chance."""
+    space = binary(12)
+    seeds, budget = ((0,), 20) if name in ("botorch", "smac", "gp-sampler") else ((0, 1), 40)  # seconds per ask
+    rows = [run(name, space, budget, seed, weight(space)).trials for seed in seeds]
     late = np.mean([[trial.value for trial in trials[-10:]] for trials in rows])
-    assert late < 5.0  # 6 by chance, with a standard error of 0.4
+    assert late < 4.5  # 6 by chance, with a standard error of at most 0.55
 
 
 @pytest.mark.parametrize("name", EACH)
