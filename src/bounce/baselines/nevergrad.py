@@ -38,11 +38,12 @@ class Nevergrad(Baseline):
 
     def _propose(self) -> tuple[Codes, Any]:
         candidate = self._optimizer.ask()
+        known = candidate.value  # made anew whenever it is looked at
         values: list[Any] = [0] * len(self.space)
-        for place, j in enumerate(self._plain):
-            values[j] = float(candidate.value["reals"][place])
+        for j, real in zip(self._plain, known.get("reals", ()), strict=True):
+            values[j] = float(real)
         for j in self._others:
-            values[j] = candidate.value[str(j)]
+            values[j] = known[str(j)]
         return codes_of(self.space, values), candidate
 
     def _given(self, row: Codes) -> Any:
