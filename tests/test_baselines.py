@@ -106,6 +106,7 @@ def test_values_and_codes_are_inverse(space: Space, rng: np.random.Generator) ->
     assert space.decode(codes_of(space, values_of(space, row))[None]) == space.decode(row[None])
 
 
+@pytest.mark.filterwarnings("ignore:COBYLA")  # of a thread that Nevergrad starts
 @pytest.mark.parametrize("name", [each for each in EACH if each.values[0] in ("tpe", "cmaes", "nevergrad")])
 @settings(max_examples=15, deadline=None)
 @given(space=spaces(most=4))
