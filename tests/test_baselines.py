@@ -75,11 +75,22 @@ def test_the_first_five_points_are_those_of_the_seed(name: str) -> None:
     assert not np.array_equal(baselines.initial_points(space, 3), baselines.initial_points(space, 4))
 
 
+@pytest.mark.parametrize("name", EACH)
+def test_it_may_start_with_more_points(name: str) -> None:
+    space = mixed(1)
+    optimizer = baselines.make(name, space, 14, 3, initial=12)
+    first = optimizer.ask(12)
+    assert [trial.point for trial in first] == space.decode(baselines.initial_points(space, 3, 12))
+    optimizer.tell(first, [weight(space)(trial.point) for trial in first])
+    assert optimizer.ask()[0].point in space
+
+
 @pytest.mark.parametrize("name", [each for each in EACH if each.values != ("random",)])
 def test_it_learns(name: str) -> None:
     """On the sum of twelve bits, the last points are better than chance."""
     space = binary(12)
-    seeds, budget = ((0,), 20) if name in ("botorch", "smac", "gp-sampler") else ((0, 1), 40)  # seconds per ask
+    seeds = (0,) if name in ("botorch", "smac", "gp-sampler") else (0, 1)  # these take seconds per ask
+    budget = 20 if name == "botorch" else 40
     rows = [run(name, space, budget, seed, weight(space)).trials for seed in seeds]
     late = np.mean([[trial.value for trial in trials[-10:]] for trials in rows])
     assert late < 4.5  # 6 by chance, with a standard error of at most 0.55
@@ -134,6 +145,7 @@ def test_an_unknown_name_is_refused() -> None:
         ((binary(3), 0, 0), "budget must be"),
         ((binary(3), 10, -1), "seed must be"),
         ((binary(3), 10, 2**32), "seed must be less than"),
+        ((binary(3), 10, 0, 0), "initial must be"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: Any, said: str) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bounce.baselines.baseline import Baseline, initial_points
+from bounce.baselines.baseline import INITIAL, Baseline, initial_points
 from bounce.baselines.botorch import Botorch
 from bounce.baselines.cmaes import Cmaes
 from bounce.baselines.nevergrad import Nevergrad
@@ -25,7 +25,7 @@ from bounce.space import Space
 
 __all__ = ["Baseline", "initial_points", "make", "names"]
 
-_BASELINES: dict[str, Callable[[Space, int, int], Baseline]] = {
+_BASELINES: dict[str, Callable[[Space, int, int, int], Baseline]] = {
     "random": RandomSearch,
     "tpe": tpe,
     "smac": Smac,
@@ -41,8 +41,8 @@ def names() -> list[str]:
     return list(_BASELINES)
 
 
-def make(name: str, space: Space, budget: int, seed: int) -> Baseline:
-    """Return a baseline by its name, ready to be asked."""
+def make(name: str, space: Space, budget: int, seed: int, initial: int = INITIAL) -> Baseline:
+    """Return a baseline by its name, ready to be asked; it starts with some random points, the same for all."""
     if name not in _BASELINES:
         raise InvalidInput(f"there is no baseline {name!r}; the names are {', '.join(names())}")
-    return _BASELINES[name](space, budget, seed)
+    return _BASELINES[name](space, budget, seed, initial)

@@ -81,10 +81,11 @@ def quiet(seed: int | None = None) -> Iterator[None]:
 class Baseline(ABC):
     """An optimizer to ask for points and tell values; it minimises.
 
-    A baseline proposes one point at a time. `ask` may be called again while values are missing.
+    It proposes one point at a time, after the `initial` points of its seed. `ask` may be called again while values
+    are missing.
     """
 
-    def __init__(self, space: Space, budget: int, seed: int) -> None:
+    def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
         if not isinstance(space, Space):
             raise InvalidOption(f"space must be a bounce.Space, not {space!r}")
         self.space = space
@@ -92,7 +93,7 @@ class Baseline(ABC):
         self.seed = whole("seed", seed, 0)
         if self.seed >= SEEDS:
             raise InvalidOption(f"seed must be less than {SEEDS}, not {seed!r}")
-        self._initial = initial_points(space, self.seed)
+        self._initial = initial_points(space, self.seed, whole("initial", initial, 1))
         self._trials: list[Trial] = []
         self._tokens: dict[int, Any] = {}
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bounce.baselines.baseline import SEEDS, Baseline, require
+from bounce.baselines.baseline import INITIAL, SEEDS, Baseline, require
 from bounce.parameters import Codes, Kind, on_grid
 from bounce.space import Space
 
@@ -21,9 +21,9 @@ from bounce.space import Space
 class Botorch(Baseline):
     """A model fitted anew for every proposal."""
 
-    def __init__(self, space: Space, budget: int, seed: int) -> None:
+    def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
         require("botorch", "botorch")
-        super().__init__(space, budget, seed)
+        super().__init__(space, budget, seed, initial)
         self._categories = [int(j) for j in space.of_kind(Kind.CATEGORICAL)]
         self._grids = {int(j): int(space.cardinalities[j]) for j in space.of_kind(Kind.BINARY, Kind.ORDINAL)}
         self._rows: list[Codes] = []

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bounce.baselines.baseline import Baseline, quiet, require
+from bounce.baselines.baseline import INITIAL, Baseline, quiet, require
 from bounce.parameters import Codes, Kind, on_grid
 from bounce.space import Space
 
@@ -19,11 +19,11 @@ from bounce.space import Space
 class Cmaes(Baseline):
     """An optimizer of the package cmaes, told a generation at a time."""
 
-    def __init__(self, space: Space, budget: int, seed: int) -> None:
+    def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
         require("cmaes", "cmaes")
         from cmaes import CatCMAwM
 
-        super().__init__(space, budget, seed)
+        super().__init__(space, budget, seed, initial)
         self._ordinals = space.of_kind(Kind.ORDINAL)
         self._choices = space.of_kind(Kind.BINARY, Kind.CATEGORICAL)
         with quiet():

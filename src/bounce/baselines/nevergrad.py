@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bounce.baselines.baseline import Baseline, codes_of, quiet, require, values_of
+from bounce.baselines.baseline import INITIAL, Baseline, codes_of, quiet, require, values_of
 from bounce.parameters import Codes
 from bounce.space import Space
 
@@ -18,9 +18,9 @@ from bounce.space import Space
 class Nevergrad(Baseline):
     """An optimizer of Nevergrad, asked and told; reals on linear scales are one array to it."""
 
-    def __init__(self, space: Space, budget: int, seed: int) -> None:
+    def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
         require("nevergrad", "nevergrad")
-        super().__init__(space, budget, seed)
+        super().__init__(space, budget, seed, initial)
         with quiet(self.seed):
             import nevergrad as ng
 

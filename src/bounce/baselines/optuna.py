@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bounce.baselines.baseline import Baseline, codes_of, quiet, require, values_of
+from bounce.baselines.baseline import INITIAL, Baseline, codes_of, quiet, require, values_of
 from bounce.parameters import Codes
 from bounce.space import Space
 
@@ -16,10 +16,10 @@ from bounce.space import Space
 class OptunaBaseline(Baseline):
     """A study of Optuna, asked and told."""
 
-    def __init__(self, space: Space, budget: int, seed: int, sampler: type) -> None:
+    def __init__(self, space: Space, budget: int, seed: int, initial: int, sampler: type) -> None:
         import optuna
 
-        super().__init__(space, budget, seed)
+        super().__init__(space, budget, seed, initial)
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._distributions = {str(j): _distribution(p) for j, p in enumerate(space.parameters)}
         with quiet():
@@ -52,17 +52,17 @@ def _distribution(parameter: Any) -> Any:
             return CategoricalDistribution(range(parameter.cardinality))
 
 
-def tpe(space: Space, budget: int, seed: int) -> Baseline:
+def tpe(space: Space, budget: int, seed: int, initial: int = INITIAL) -> Baseline:
     """Return Optuna's tree-structured Parzen estimator."""
     require("tpe", "optuna")
     from optuna.samplers import TPESampler
 
-    return OptunaBaseline(space, budget, seed, TPESampler)
+    return OptunaBaseline(space, budget, seed, initial, TPESampler)
 
 
-def gp_sampler(space: Space, budget: int, seed: int) -> Baseline:
+def gp_sampler(space: Space, budget: int, seed: int, initial: int = INITIAL) -> Baseline:
     """Return Optuna's Gaussian process."""
     require("gp-sampler", "optuna", "torch")
     from optuna.samplers import GPSampler
 
-    return OptunaBaseline(space, budget, seed, GPSampler)
+    return OptunaBaseline(space, budget, seed, initial, GPSampler)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bounce.baselines.baseline import Baseline
+from bounce.baselines.baseline import INITIAL, Baseline
 from bounce.parameters import Codes
 from bounce.space import Space
 
@@ -14,8 +14,8 @@ from bounce.space import Space
 class RandomSearch(Baseline):
     """Points drawn uniformly."""
 
-    def __init__(self, space: Space, budget: int, seed: int) -> None:
-        super().__init__(space, budget, seed)
+    def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
+        super().__init__(space, budget, seed, initial)
         self._rng = np.random.default_rng(seed)
 
     def _propose(self) -> tuple[Codes, Any]:

@@ -1,6 +1,7 @@
 """SMAC3: a random forest with expected improvement, by its facade for many variables and few hundred evaluations.
 
-The facade's defaults, for an objective without noise. The initial points come on top of its own initial design.
+The facade's defaults, for an objective without noise. It starts with a design of ten points per variable, at most
+a quarter of the budget; the initial points count as a part of it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from bounce.baselines.baseline import Baseline, codes_of, quiet, require, values_of
+from bounce.baselines.baseline import INITIAL, Baseline, codes_of, quiet, require, values_of
 from bounce.parameters import Codes
 from bounce.space import Space
 
@@ -19,12 +20,12 @@ from bounce.space import Space
 class Smac(Baseline):
     """A facade of SMAC3, asked and told."""
 
-    def __init__(self, space: Space, budget: int, seed: int) -> None:
+    def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
         require("smac", "smac")
         from ConfigSpace import ConfigurationSpace
         from smac import HyperparameterOptimizationFacade, Scenario
 
-        super().__init__(space, budget, seed)
+        super().__init__(space, budget, seed, initial)
         folder = mkdtemp(prefix="bounce-smac-")  # the facade insists on writing files
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._configurations = ConfigurationSpace(seed=self.seed)
@@ -37,8 +38,10 @@ class Smac(Baseline):
                 seed=self.seed,
                 output_directory=Path(folder),
             )
+            own = max(0, int(min(10 * len(space), 0.25 * self.budget)) - initial)
+            design = HyperparameterOptimizationFacade.get_initial_design(scenario, n_configs=own)
             self._facade = HyperparameterOptimizationFacade(
-                scenario, _no_target, overwrite=True, logging_level=False
+                scenario, _no_target, initial_design=design, overwrite=True, logging_level=False
             )
 
     def _propose(self) -> tuple[Codes, Any]:
