@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from pathlib import Path
@@ -32,14 +30,11 @@ import scores
 from bounce import Bounce, baselines, benchmarks
 from bounce.errors import BounceError, InvalidInput
 from bounce.traces import FIELDS, Trace, read
+from clock import Stopped, limited
 
 RANDOMIZED = ("labs50", "maxsat60", "pest25", "contamination25", "ackley53", "svm53", "cluster60")
 PLAIN = ("branin500", "hartmann500", "lasso-dna")
 QUICK = {"methods": "bounce,random,tpe,cmaes", "problems": "labs50,ackley53,pest25,branin500", "seeds": "0-3"}
-
-
-class Stopped(BaseException):
-    """The time of a run is over. Not an Exception, so that no package takes it for one of its own."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,7 @@ def run(cell: Cell) -> None:
     cell.path.parent.mkdir(parents=True, exist_ok=True)
     cell.stopped.unlink(missing_ok=True)
     try:
-        with cell.part.open("w", encoding="utf-8") as file, alarm(cell.limit):
+        with cell.part.open("w", encoding="utf-8") as file, limited(cell.limit):
             while not optimizer.done:
                 if parent is not None and not parent.is_alive():
                     os._exit(1)  # nobody waits for this run any more
@@ -113,22 +108,6 @@ def run(cell: Cell) -> None:
     except Stopped:
         cell.stopped.write_text(json.dumps(cell.limit))
     cell.part.rename(cell.path)
-
-
-@contextmanager
-def alarm(limit: float) -> Iterator[None]:
-    """Raise `Stopped` inside after so many seconds."""
-
-    def stop(*_: object) -> None:
-        raise Stopped
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, limit)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def run_all(cells: Sequence[Cell], jobs: int, console: Console) -> None:
