@@ -69,15 +69,23 @@ class Cell:
         return self.path.with_suffix(".stopped")
 
     def trace(self) -> Trace | None:
-        """Return the finished trace, cut to the evaluations asked for; None if the run is to be made."""
+        """Return the trace of the run, cut to the evaluations asked for; None if there is none of that length.
+
+        A run that was stopped has the length it has.
+        """
         if not self.path.exists():
             return None
         trace = read(self.path)
-        if len(trace.rows) >= self.evals:
-            return Trace(trace.path, trace.rows[: self.evals])
-        if self.stopped.exists() and json.loads(self.stopped.read_text()) >= self.limit:
-            return trace
-        return None
+        if len(trace.rows) < self.evals and not self.stopped.exists():
+            return None
+        return Trace(trace.path, trace.rows[: self.evals])
+
+    def missing(self) -> bool:
+        """Say whether the run is to be made: it is not there, or it was stopped earlier than it would be now."""
+        trace = self.trace()
+        if trace is None or len(trace.rows) == self.evals:
+            return trace is None
+        return bool(json.loads(self.stopped.read_text()) < self.limit)
 
 
 def run(cell: Cell) -> None:
@@ -187,8 +195,8 @@ def main(
     ]
     out.mkdir(parents=True, exist_ok=True)
     console = Console(stderr=True)
-    missing = [cell for cell in cells if cell.trace() is None]
-    if missing and not only_report:
+    missing = [] if only_report else [cell for cell in cells if cell.missing()]
+    if missing:
         run_all(missing, jobs, console)
     order = sorted(cells, key=lambda cell: PROBLEMS.index(cell.problem))
     traces = [(cell.title, cell.method, cell.seed, trace) for cell in order if (trace := cell.trace())]

@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,11 @@ import numpy as np
 import pytest
 
 import report
+import results
 import scores
 from bounce.errors import InvalidInput
 from bounce.traces import FIELDS, Trace, read
+from quality import METHODS, Cell
 from scores import AUTHORS, Scores
 
 ROOT = Path(__file__).parent.parent
@@ -171,17 +175,20 @@ def test_the_command_makes_only_the_runs_that_are_missing(tmp_path: Path) -> Non
 
 
 def test_a_run_beyond_its_time_is_stopped_and_told(tmp_path: Path) -> None:
-    done = quality(tmp_path, "--methods", "random,bounce", "--evals", "100000", "--limit", "1.5", "--jobs", "2")
+    done = quality(tmp_path, "--methods", "random,bounce", "--evals", "100000", "--limit", "1.5", "--seeds", "0")
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "traces" / "labs50-randomized"
     for method in ("random", "bounce"):
         assert json.loads((folder / f"{method}-seed0.stopped").read_text()) == 1.5
         assert 0 < len(read(folder / f"{method}-seed0.jsonl").rows) < 100_000
-    before = (folder / "random-seed0.jsonl").stat().st_mtime_ns
-    quality(tmp_path, "--methods", "random", "--evals", "100000", "--limit", "1.0")
-    assert (folder / "random-seed0.jsonl").stat().st_mtime_ns == before
-    quality(tmp_path, "--methods", "random", "--evals", "100000", "--limit", "2.0")
-    assert (folder / "random-seed0.jsonl").stat().st_mtime_ns > before
+    cell = Cell(tmp_path / "traces", "labs50", "random", 0, 100_000, 1.5)
+    assert not cell.missing()
+    assert not replace(cell, limit=1.0).missing()
+    assert replace(cell, limit=2.0).missing()  # more time was given: it is worth another go
+    assert cell.trace() == replace(cell, limit=2.0).trace()  # and is shown until then
+    cell.stopped.unlink()
+    assert cell.trace() is None  # a shorter run, not a stopped one
+    assert len(cut.rows if (cut := replace(cell, evals=3).trace()) else []) == 3
 
 
 @pytest.mark.parametrize(
@@ -205,3 +212,28 @@ def test_a_document_without_markers_is_refused(tmp_path: Path) -> None:
     document.write_text("<!-- quality: end --> <!-- quality: begin -->")
     with pytest.raises(InvalidInput, match="must have the markers"):
         report.renew(document, "quality", "text")
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_results_need_no_more_than_commands_that_exist(quick: bool, tmp_path: Path) -> None:
+    document = tmp_path / "RESULTS.md"
+    made = results.commands(quick, 2, tmp_path, document, None)
+    assert sum(["--results", str(document)] == [a, b] for words in made for a, b in pairwise(words)) == 2
+    for words in made:
+        assert Path(words[0]).exists()
+        options = {word for word in words if word.startswith("--")}
+        shown = subprocess.run(
+            [sys.executable, words[0], "--help"],
+            env=os.environ | {"COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert all(option in shown.stdout for option in options)
+    assert sorted([*results.FAST.split(","), *results.SLOW.split(",")]) == sorted(METHODS)
+
+
+def test_the_document_has_the_markers() -> None:
+    text = (ROOT / "bench" / "RESULTS.md").read_text()
+    for name in ("quality", "latency"):
+        assert text.count(f"<!-- {name}: begin -->") == text.count(f"<!-- {name}: end -->") == 1
