@@ -178,7 +178,7 @@ def main(
     limit: Annotated[float, typer.Option(min=0.1, help="Seconds per run, then it is stopped.")] = 3600.0,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     out: Annotated[Path, typer.Option(help="The folder of the traces.")] = Path("bench/traces"),
-    published: Annotated[Path | None, typer.Option(help="A table of runs of the authors' code to show.")] = None,
+    published: Annotated[list[Path] | None, typer.Option(help="Runs of the authors' code to show (CSV).")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few methods, problems and seeds.")] = False,
     only_report: Annotated[bool, typer.Option("--only-report", help="Run nothing: show what is there.")] = False,
     results: Annotated[Path | None, typer.Option(help="The document whose table is renewed.")] = None,
@@ -203,7 +203,7 @@ def main(
     if not traces:
         raise InvalidInput(f"there are no traces in {str(out)!r}: run without --only-report first")
     found = scores.of_traces(traces, marks)
-    if published is not None:
+    if published:
         found = scores.with_published(found, published)
     table = scores.markdown(found, marks)
     (out / "quality.md").write_text(table, encoding="utf-8")

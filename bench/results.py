@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -19,11 +20,11 @@ SLOW = "gp-sampler,botorch"  # seconds to minutes per ask: fewer seeds, and a li
 QUICK = "bounce,random,tpe,cmaes"
 
 
-def commands(quick: bool, jobs: int, out: Path, document: Path, published: Path | None) -> list[list[str]]:
+def commands(quick: bool, jobs: int, out: Path, document: Path, published: Sequence[Path]) -> list[list[str]]:
     """Return what is run, one after the other."""
     quality = [str(HERE / "quality.py"), "--jobs", str(jobs), "--out", str(out)]
     latency = [str(HERE / "latency.py"), "--grid", "--table", str(out / "latency.csv"), "--results", str(document)]
-    shown = ["--results", str(document), *(["--published", str(published)] if published else [])]
+    shown = ["--results", str(document), *(word for path in published for word in ("--published", str(path)))]
     if quick:
         return [[*quality, "--quick", *shown], [*latency, "--methods", QUICK]]
     return [
@@ -39,10 +40,10 @@ def main(
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     out: Annotated[Path, typer.Option(help="The folder of traces and rows.")] = HERE / "traces",
     document: Annotated[Path, typer.Option(help="The document whose tables are renewed.")] = HERE / "RESULTS.md",
-    published: Annotated[Path | None, typer.Option(help="A table of runs of the authors' code to show.")] = None,
+    published: Annotated[list[Path] | None, typer.Option(help="Runs of the authors' code to show (CSV).")] = None,
 ) -> None:
     """Measure everything and renew the document."""
-    for command in commands(quick, jobs, out, document, published):
+    for command in commands(quick, jobs, out, document, published or []):
         if (code := subprocess.run([sys.executable, *command]).returncode) != 0:
             raise typer.Exit(code)
 

@@ -19,6 +19,7 @@ from bounce.traces import Trace
 
 MARKS = (50, 100, 200)
 REFERENCE = "bounce"
+SHOWN = 10  # evaluations from which on all values are in the picture
 LEVEL = 0.05  # below it, a difference counts as one
 AUTHORS = "authors' code"
 
@@ -58,22 +59,23 @@ def of_traces(traces: Iterable[tuple[str, str, int, Trace]], marks: Sequence[int
     return scores
 
 
-def with_published(scores: Scores, path: Path) -> Scores:
-    """Return the scores with the runs of the authors' code from a table added as one more method.
+def with_published(scores: Scores, paths: Sequence[Path]) -> Scores:
+    """Return the scores with the runs of the authors' code from some tables added as one more method.
 
-    The table has the columns method, problem_randomized, seed, evaluations, best.
+    The tables have the columns method, problem_randomized, seed, evaluations, best.
     """
     found: dict[str, dict[tuple[str, str], dict[int, float]]] = {}
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file)
-        wanted = {"method", "problem_randomized", "seed", "evaluations", "best"}
-        if not wanted <= set(rows.fieldnames or ()):
-            raise InvalidInput(f"{path} must have the columns {', '.join(sorted(wanted))}")
-        for row in rows:
-            if row["method"].startswith("authors"):
-                runs = found.setdefault(row["problem_randomized"], {})
-                run = runs.setdefault((row["method"], row["seed"]), {})
-                run[int(row["evaluations"])] = float(row["best"])
+    for path in paths:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = csv.DictReader(file)
+            wanted = {"method", "problem_randomized", "seed", "evaluations", "best"}
+            if not wanted <= set(rows.fieldnames or ()):
+                raise InvalidInput(f"{path} must have the columns {', '.join(sorted(wanted))}")
+            for row in rows:
+                if row["method"].startswith("authors"):
+                    runs = found.setdefault(row["problem_randomized"], {})
+                    run = runs.setdefault((row["method"], row["seed"]), {})
+                    run[int(row["evaluations"])] = float(row["best"])
     more = {problem: dict(methods) for problem, methods in scores.items()}
     for problem in more:
         if (known := found.get(problem.removesuffix("-randomized"))) is not None:
@@ -94,11 +96,15 @@ def p_value(one: Mapping[int, float], other: Mapping[int, float]) -> float | Non
 
 
 def ranks(scores: Scores, mark: int) -> dict[str, list[float]]:
-    """Return the ranks of each method by its mean at a mark, one per problem; no value is the last rank."""
+    """Return the ranks of each method by its mean at a mark, one per problem; no value is the last rank.
+
+    Runs from a table are left out: they are few, of other seeds, and on some of the problems.
+    """
     found: dict[str, list[float]] = {}
     for methods in scores.values():
-        means = [np.mean(list(at.values())) if (at := runs.at(mark)) else np.inf for runs in methods.values()]
-        for method, rank in zip(methods, rankdata(means), strict=True):
+        own = {method: runs.at(mark) for method, runs in methods.items() if method != AUTHORS}
+        means = [np.mean(list(at.values())) if at else np.inf for at in own.values()]
+        for method, rank in zip(own, rankdata(means), strict=True):
             found.setdefault(method, []).append(float(rank))
     return found
 
@@ -125,8 +131,9 @@ def markdown(scores: Scores, marks: Sequence[int] = MARKS) -> str:
         f"| method | average rank at {last} | problems | Bounce better (p < {LEVEL}) | Bounce worse |\n"
         "|---|---|---|---|---|\n"
     )
+    shown = any(REFERENCE in methods for methods in scores.values())
     for method, got in sorted(ranks(scores, last).items(), key=lambda item: float(np.mean(item[1]))):
-        compared = ("", "") if method in (REFERENCE, AUTHORS) else verdict(scores, method, last)
+        compared = ("", "") if method == REFERENCE or not shown else verdict(scores, method, last)
         text.write(f"| {method} | {np.mean(got):.2f} | {len(got)} | {compared[0]} | {compared[1]} |\n")
     for problem, methods in scores.items():
         text.write(f"\n**{problem}**\n\n| method | seeds |")
@@ -152,12 +159,19 @@ def markdown(scores: Scores, marks: Sequence[int] = MARKS) -> str:
 
 
 def _mean(values: Sequence[float], seeds: int) -> str:
-    """Return mean ± standard error, with the number of runs where it is not all of them."""
+    """Return mean ± standard error, with the number of runs where it is not all of them.
+
+    The mean has four digits, or as many as the error calls for.
+    """
     if not values:
         return "not reached"
-    error = f" ± {np.std(values, ddof=1) / np.sqrt(len(values)):.2g}" if len(values) > 1 else ""
+    mean, error = (
+        float(np.mean(values)),
+        float(np.std(values, ddof=min(1, len(values) - 1)) / np.sqrt(len(values))),
+    )
+    digits = 4 if error == 0 or mean == 0 else int(np.clip(np.ceil(np.log10(abs(mean) / error)) + 1, 4, 15))
     some = f" ({len(values)} of {seeds})" if len(values) < seeds else ""
-    return f"{np.mean(values):.4g}{error}{some}"
+    return f"{mean:.{digits}g}{f' ± {error:.2g}' if len(values) > 1 else ''}{some}"
 
 
 def picture(traces: Iterable[tuple[str, str, int, Trace]], path: Path) -> None:
@@ -182,11 +196,13 @@ def picture(traces: Iterable[tuple[str, str, int, Trace]], path: Path) -> None:
             style = {"color": f"C{methods.index(method)}"}
             axis.plot(np.arange(1, n + 1), mean, label=method, linewidth=2 if method == REFERENCE else 1, **style)
             axis.fill_between(np.arange(1, n + 1), mean - error, mean + error, alpha=0.2, linewidth=0, **style)
+        start = max(run.best[min(SHOWN, len(run.rows)) - 1] for runs in group.values() for run in runs)
+        axis.set_ylim(top=start + 0.05 * (start - axis.get_ylim()[0]))
         axis.set_title(problem, fontsize="medium")
     for axis in axes[len(groups) :]:
         axis.set_axis_off()
     handles = {label: line for axis in axes for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=min(8, len(handles)))
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=min(8, len(handles)))
     figure.supxlabel("evaluations", fontsize="medium")
     figure.supylabel("best value so far", fontsize="medium")
     buffer = io.BytesIO()

@@ -113,6 +113,13 @@ def test_the_table_says_mean_error_p_and_what_was_stopped() -> None:
     assert "slow: 2 of 2 runs were stopped after 120 to 121 evaluations." in text
 
 
+def test_a_mean_has_the_digits_that_its_error_calls_for() -> None:
+    offset = -3e12
+    cells = [("p", "bounce", seed, falling(offset + 8.0 * seed)) for seed in range(4)]
+    error = 8.0 * np.std(range(4), ddof=1) / 2
+    assert f"| -2999999999988 ± {error:.2g} |" in scores.markdown(scores.of_traces(cells))
+
+
 def test_runs_of_the_authors_code_come_from_a_table(tmp_path: Path) -> None:
     path = tmp_path / "measured.csv"
     path.write_text(
@@ -120,13 +127,14 @@ def test_runs_of_the_authors_code_come_from_a_table(tmp_path: Path) -> None:
         "authors-cpu,labs50,0,200,-4.0\nauthors-gpu,labs50,0,200,-5.0\nrandom,labs50,0,200,-1.0\n"
         "authors-cpu,other,0,200,-4.0\n"
     )
-    found = scores.with_published(measured({"labs50-randomized": {"bounce": [0.0]}}), path)
+    found = scores.with_published(measured({"labs50-randomized": {"bounce": [0.0]}}), [path])
     assert list(found) == ["labs50-randomized"]
     assert sorted(found["labs50-randomized"][AUTHORS].at(200).values()) == [-5.0, -4.0]
+    assert list(scores.ranks(found, 200)) == ["bounce"]
     assert f"| {AUTHORS} | 2 | not reached | not reached | -4.5 ± 0.5 |" in scores.markdown(found)
     path.write_text("a,b\n1,2\n")
     with pytest.raises(InvalidInput, match="must have the columns best, evaluations"):
-        scores.with_published(found, path)
+        scores.with_published(found, [path])
 
 
 def test_the_picture_is_small(tmp_path: Path) -> None:
@@ -217,7 +225,7 @@ def test_a_document_without_markers_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_results_need_no_more_than_commands_that_exist(quick: bool, tmp_path: Path) -> None:
     document = tmp_path / "RESULTS.md"
-    made = results.commands(quick, 2, tmp_path, document, None)
+    made = results.commands(quick, 2, tmp_path, document, [])
     assert sum(["--results", str(document)] == [a, b] for words in made for a, b in pairwise(words)) == 2
     for words in made:
         assert Path(words[0]).exists()
