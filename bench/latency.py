@@ -1,7 +1,13 @@
 """Measure what an ask costs, in units of dense linear algebra.
 
 The unit is the time plain numpy takes to score 5,000 candidates of 50 binary variables against 200 observations
-once: distances, Matérn-5/2, posterior mean and variance. Run `python bench/latency.py`.
+once: distances, Matérn-5/2, posterior mean and variance.
+
+    python bench/latency.py                       # a summary of Bounce
+    python bench/latency.py --grid                # Bounce and its alternatives, by sizes and kinds; or --full
+    python bench/latency.py --grid --methods bounce,reference --reference CHECKOUT --reference-python PYTHON
+
+The rows of the grid are written to a table as they are measured; what is there is not measured again.
 """
 
 from __future__ import annotations
@@ -12,46 +18,21 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
-import scipy.linalg
+import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 
-from bounce import Binary, Bounce, Categorical, Ordinal, Real, Space
+import grid
+import report
+from bounce import Binary, Bounce, Categorical, Ordinal, Real, Space, baselines
+from bounce.errors import BounceError, InvalidInput
 from bounce.parameters import Parameter
-
-REPEATS = 9
-
-
-def seconds(work: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Return the median time of some work, the first go left out."""
-    times = []
-    for _ in range(repeats + 1):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times[1:]))
-
-
-def dense_scoring() -> Callable[[], object]:
-    rng = np.random.default_rng(0)
-    x, candidates = rng.integers(0, 2, (200, 50)) * 1.0, rng.integers(0, 2, (5000, 50)) * 1.0
-
-    def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        d2 = (a**2).sum(1)[:, None] + (b**2).sum(1)[None] - 2.0 * a @ b.T
-        s = np.sqrt(5.0 * np.maximum(d2, 0.0)) / 3.0
-        return np.asarray((1.0 + s + s**2 / 3.0) * np.exp(-s))
-
-    factor = scipy.linalg.cholesky(kernel(x, x) + 1e-2 * np.eye(200), lower=True)
-    alpha = scipy.linalg.cho_solve((factor, True), rng.normal(size=200))
-
-    def score() -> object:
-        k = kernel(candidates, x)
-        v = scipy.linalg.solve_triangular(factor, k.T, lower=True)
-        return k @ alpha, 1.0 - (v**2).sum(axis=0)
-
-    return score
+from yardstick import dense_scoring, seconds
 
 
 def spaces() -> dict[str, tuple[Space, int]]:
@@ -92,7 +73,8 @@ def ask_again(opt: Bounce, n: int, *, fit: bool) -> Callable[[], object]:
     return ask
 
 
-def main() -> None:
+def summary() -> None:
+    """Print what Bounce costs, with the targets."""
     table = Table("what", "milliseconds", "units", "target")
     unit = seconds(dense_scoring())
     table.add_row("the unit", f"{1e3 * unit:.1f}", "1.0", "")
@@ -121,5 +103,65 @@ def main() -> None:
     Console(width=110).print(table)
 
 
+def measure_grid(
+    methods: list[str], table: Path, console: Console, *, full: bool, reference: tuple[Path, Path] | None
+) -> dict[grid.Case, grid.Cost]:
+    """Measure what is missing of a grid, and return all of it."""
+    wanted = grid.cases(methods, full=full)
+    known = grid.read(table)
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("", total=len(wanted))
+        for case in wanted:
+            what = f"{case.method}, {case.dims} {case.kind}, {case.observed} observations, {case.batch} at a time"
+            progress.update(task, description=what)
+            if case not in known:
+                if grid.hopeless(case, known):
+                    known[case] = grid.Cost(note="not tried: a smaller case was stopped")
+                else:
+                    known[case] = grid.run(case, reference)
+                grid.write(table, case, known[case])
+            progress.advance(task)
+    return {case: known[case] for case in wanted}
+
+
+METHODS = ["bounce", *baselines.names()]
+
+
+def main(
+    over_grid: Annotated[bool, typer.Option("--grid", help="Measure over sizes, kinds and methods.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="The whole grid rather than a part of it.")] = False,
+    methods: Annotated[str, typer.Option(help="Names with commas between them.")] = ",".join(METHODS),
+    table: Annotated[Path, typer.Option(help="The rows of the grid.")] = Path("bench/traces/latency.csv"),
+    reference: Annotated[Path | None, typer.Option(help="A checkout of the authors' code.")] = None,
+    reference_python: Annotated[Path | None, typer.Option(help="The Python that has its packages.")] = None,
+    results: Annotated[Path | None, typer.Option(help="The document whose table is renewed.")] = None,
+) -> None:
+    """Measure what an ask costs."""
+    if not over_grid and not full:
+        summary()
+        return
+    names = methods.split(",")
+    if reference is not None and grid.REFERENCE not in names:
+        names.append(grid.REFERENCE)
+    for name in names:
+        if name not in (*METHODS, grid.REFERENCE):
+            raise InvalidInput(
+                f"there is no method {name!r}; the names are {', '.join(METHODS)}, {grid.REFERENCE}"
+            )
+    if grid.REFERENCE in names and (reference is None or not (reference / "bounce").is_dir()):
+        raise InvalidInput(f"--reference must be a checkout with a folder bounce in it, not {str(reference)!r}")
+    where = None if reference is None else (reference, reference_python or Path(sys.executable))
+    found = measure_grid(names, table, Console(stderr=True), full=full, reference=where)
+    text = grid.markdown(found)
+    table.with_suffix(".md").write_text(text, encoding="utf-8")
+    if results is not None:
+        report.renew(results, "latency", text)
+    print(text)
+
+
 if __name__ == "__main__":
-    main()
+    try:
+        typer.run(main)
+    except BounceError as error:
+        raise SystemExit(f"latency: {error}") from None

@@ -1,0 +1,221 @@
+"""Measure how good Bounce and its alternatives get: methods by problems by seeds.
+
+    BOUNCE_DATA=FOLDER python bench/quality.py --quick --jobs 2      # a part, under 20 minutes on two cores
+    BOUNCE_DATA=FOLDER python bench/quality.py --jobs 2              # everything
+
+Every run is one trace, FOLDER/PROBLEM/METHOD-seedN.jsonl, that `bounce plot` reads too. A run that is there is not
+run again; one that was interrupted starts anew. A run that takes longer than --limit seconds is stopped where it
+is, and reported so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+
+import report
+import scores
+from bounce import Bounce, baselines, benchmarks
+from bounce.errors import BounceError, InvalidInput
+from bounce.traces import FIELDS, Trace, read
+from clock import Stopped, limited
+
+RANDOMIZED = ("labs50", "maxsat60", "pest25", "contamination25", "ackley53", "svm53", "cluster60")
+PLAIN = ("branin500", "hartmann500", "lasso-dna")
+QUICK = {"methods": "bounce,random,tpe,cmaes", "problems": "labs50,ackley53,pest25,branin500", "seeds": "0-3"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run to be made."""
+
+    out: Path
+    problem: str
+    method: str
+    seed: int
+    evals: int
+    limit: float
+
+    @property
+    def title(self) -> str:
+        """The problem's name with its version."""
+        return f"{self.problem}-randomized" if self.problem in RANDOMIZED else self.problem
+
+    @property
+    def path(self) -> Path:
+        """The finished trace."""
+        return self.out / self.title / f"{self.method}-seed{self.seed}.jsonl"
+
+    @property
+    def part(self) -> Path:
+        """The trace while its run goes on."""
+        return self.path.with_suffix(".part")
+
+    @property
+    def stopped(self) -> Path:
+        """What is written when the time was over: the limit in seconds."""
+        return self.path.with_suffix(".stopped")
+
+    def trace(self) -> Trace | None:
+        """Return the trace of the run, cut to the evaluations asked for; None if there is none of that length.
+
+        A run that was stopped has the length it has.
+        """
+        if not self.path.exists():
+            return None
+        trace = read(self.path)
+        if len(trace.rows) < self.evals and not self.stopped.exists():
+            return None
+        return Trace(trace.path, trace.rows[: self.evals])
+
+    def missing(self) -> bool:
+        """Say whether the run is to be made: it is not there, or it was stopped earlier than it would be now."""
+        trace = self.trace()
+        if trace is None or len(trace.rows) == self.evals:
+            return trace is None
+        return bool(json.loads(self.stopped.read_text()) < self.limit)
+
+
+def run(cell: Cell) -> None:
+    """Make a run and write its trace; the file gets its name when the run is over."""
+    problem = benchmarks.load(cell.problem, cell.problem in RANDOMIZED)
+    problem.evaluate(baselines.initial_points(problem.space, 0, 1))  # tables are read before the clock runs
+    optimizer: Any
+    if cell.method == scores.REFERENCE:
+        optimizer = Bounce(problem.space, cell.evals, seed=cell.seed)
+    else:
+        optimizer = baselines.make(cell.method, problem.space, cell.evals, cell.seed)
+    parent = parent_process()
+    cell.path.parent.mkdir(parents=True, exist_ok=True)
+    cell.stopped.unlink(missing_ok=True)
+    try:
+        with cell.part.open("w", encoding="utf-8") as file, limited(cell.limit):
+            while not optimizer.done:
+                if parent is not None and not parent.is_alive():
+                    os._exit(1)  # nobody waits for this run any more
+                for trial in optimizer.ask():
+                    start = time.perf_counter()
+                    value = problem(trial.point)
+                    seconds = time.perf_counter() - start
+                    optimizer.tell(trial, value)
+                    facts = vars(trial) | {"value": value, "state": "done", "seconds_eval": seconds}
+                    file.write(json.dumps({field: facts[field] for field in FIELDS}) + "\n")
+                    file.flush()
+    except Stopped:
+        cell.stopped.write_text(json.dumps(cell.limit))
+    cell.part.rename(cell.path)
+
+
+def run_all(cells: Sequence[Cell], jobs: int, console: Console) -> None:
+    """Make all runs, each in a process of its own with one thread for linear algebra."""
+    os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1)
+    with Progress(*columns, console=console) as progress, pool:
+        task = progress.add_task(f"{len(cells)} runs", total=sum(cell.evals for cell in cells))
+        running: dict[Future[None], Cell] = {pool.submit(run, cell): cell for cell in cells}
+        over = 0
+        try:
+            while running:
+                finished, _ = wait(running, timeout=1.0, return_when="FIRST_COMPLETED")
+                for future in finished:
+                    cell = running.pop(future)
+                    over += cell.evals
+                    if (error := future.exception()) is not None:
+                        what = f"{cell.method} on {cell.title}, seed {cell.seed}"
+                        console.print(f"{what}: {type(error).__name__}: {error}", markup=False)
+                parts = (cell.part for cell in running.values())
+                now = sum(part.read_bytes().count(b"\n") for part in parts if part.exists())
+                progress.update(task, completed=over + now)
+        except BaseException:
+            for process in pool._processes.values():
+                process.terminate()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def numbers(text: str) -> list[int]:
+    """Return the seeds of a text such as 0-9 or 0,1,5."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if not first.isdecimal() or not (last or first).isdecimal():
+            raise InvalidInput(f"seeds must be numbers such as 0-9 or 0,1,5, not {text!r}")
+        seeds += range(int(first), int(last or first) + 1)
+    return seeds
+
+
+def words(text: str, known: Sequence[str], what: str) -> list[str]:
+    """Return the names in a text, all of them known."""
+    names = text.split(",")
+    for name in names:
+        if name not in known:
+            raise InvalidInput(f"there is no {what} {name!r}; the names are {', '.join(known)}")
+    return names
+
+
+METHODS = [scores.REFERENCE, *baselines.names()]
+PROBLEMS = [*RANDOMIZED, *PLAIN]
+
+
+def main(
+    methods: Annotated[str, typer.Option(help="Names with commas between them.")] = ",".join(METHODS),
+    problems: Annotated[str, typer.Option(help="Names with commas between them.")] = ",".join(PROBLEMS),
+    seeds: Annotated[str, typer.Option(help="Such as 0-9 or 0,1,5.")] = "0-9",
+    evals: Annotated[int, typer.Option(min=1, help="Evaluations per run.")] = 200,
+    limit: Annotated[float, typer.Option(min=0.1, help="Seconds per run, then it is stopped.")] = 3600.0,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
+    out: Annotated[Path, typer.Option(help="The folder of the traces.")] = Path("bench/traces"),
+    published: Annotated[list[Path] | None, typer.Option(help="Runs of the authors' code to show (CSV).")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few methods, problems and seeds.")] = False,
+    only_report: Annotated[bool, typer.Option("--only-report", help="Run nothing: show what is there.")] = False,
+    results: Annotated[Path | None, typer.Option(help="The document whose table is renewed.")] = None,
+) -> None:
+    """Measure how good Bounce and its alternatives get, and write a table and a picture next to the traces."""
+    if quick:
+        methods, problems, seeds = QUICK["methods"], QUICK["problems"], QUICK["seeds"]
+    marks = sorted({min(mark, evals) for mark in scores.MARKS})
+    cells = [
+        Cell(out, problem, method, seed, evals, limit)
+        for method in words(methods, METHODS, "method")
+        for problem in words(problems, PROBLEMS, "problem")
+        for seed in numbers(seeds)
+    ]
+    out.mkdir(parents=True, exist_ok=True)
+    console = Console(stderr=True)
+    missing = [] if only_report else [cell for cell in cells if cell.missing()]
+    if missing:
+        run_all(missing, jobs, console)
+    order = sorted(cells, key=lambda cell: PROBLEMS.index(cell.problem))
+    traces = [(cell.title, cell.method, cell.seed, trace) for cell in order if (trace := cell.trace())]
+    if not traces:
+        raise InvalidInput(f"there are no traces in {str(out)!r}: run without --only-report first")
+    found = scores.of_traces(traces, marks)
+    if published:
+        found = scores.with_published(found, published)
+    table = scores.markdown(found, marks)
+    (out / "quality.md").write_text(table, encoding="utf-8")
+    scores.picture(traces, out / "quality.png")
+    if results is not None:
+        report.renew(results, "quality", table, out / "quality.png")
+    Console().print(Markdown(table))
+    print(f"{out / 'quality.md'}\n{out / 'quality.png'}")
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(main)
+    except BounceError as error:
+        raise SystemExit(f"quality: {error}") from None

@@ -1,0 +1,52 @@
+"""Measure everything and renew RESULTS.md: how good the methods get, and what their suggestions cost.
+
+BOUNCE_DATA=FOLDER python bench/results.py --quick --jobs 2
+BOUNCE_DATA=FOLDER python bench/results.py --jobs 2
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+HERE = Path(__file__).parent
+FAST = "bounce,random,tpe,smac,cmaes,nevergrad"
+SLOW = "gp-sampler,botorch"  # seconds to minutes per ask: fewer seeds, and a limit
+QUICK = "bounce,random,tpe,cmaes"
+
+
+def commands(quick: bool, jobs: int, out: Path, document: Path, published: Sequence[Path]) -> list[list[str]]:
+    """Return what is run, one after the other."""
+    quality = [str(HERE / "quality.py"), "--jobs", str(jobs), "--out", str(out)]
+    latency = [str(HERE / "latency.py"), "--grid", "--table", str(out / "latency.csv"), "--results", str(document)]
+    shown = ["--results", str(document), *(word for path in published for word in ("--published", str(path)))]
+    if quick:
+        return [[*quality, "--quick", *shown], [*latency, "--methods", QUICK]]
+    return [
+        [*quality, "--methods", FAST],
+        [*quality, "--methods", SLOW, "--seeds", "0-2", "--limit", "300"],
+        [*quality, "--only-report", *shown],
+        latency,
+    ]
+
+
+def main(
+    quick: Annotated[bool, typer.Option("--quick", help="Few methods, problems and seeds.")] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
+    out: Annotated[Path, typer.Option(help="The folder of traces and rows.")] = HERE / "traces",
+    document: Annotated[Path, typer.Option(help="The document whose tables are renewed.")] = HERE / "RESULTS.md",
+    published: Annotated[list[Path] | None, typer.Option(help="Runs of the authors' code to show (CSV).")] = None,
+) -> None:
+    """Measure everything and renew the document."""
+    for command in commands(quick, jobs, out, document, published or []):
+        if (code := subprocess.run([sys.executable, *command]).returncode) != 0:
+            raise typer.Exit(code)
+
+
+if __name__ == "__main__":
+    typer.run(main)

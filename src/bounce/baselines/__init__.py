@@ -1,0 +1,48 @@
+"""Other optimizers behind the same protocol, to compare with: thin adapters over the real packages.
+
+Every package keeps its recommended settings. All evaluate the same five points of a seed first, then do as they
+do; Bounce keeps its own initial design, which is part of the method. Packages are imported when they are used.
+
+>>> from bounce import baselines
+>>> optimizer = baselines.make("tpe", space, budget=200, seed=0)
+>>> for trial in optimizer.ask():
+...     optimizer.tell(trial, objective(trial.point))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bounce.baselines.baseline import INITIAL, Baseline, initial_points
+from bounce.baselines.botorch import Botorch
+from bounce.baselines.cmaes import Cmaes
+from bounce.baselines.nevergrad import Nevergrad
+from bounce.baselines.optuna import gp_sampler, tpe
+from bounce.baselines.random_search import RandomSearch
+from bounce.baselines.smac import Smac
+from bounce.errors import InvalidInput
+from bounce.space import Space
+
+__all__ = ["Baseline", "initial_points", "make", "names"]
+
+_BASELINES: dict[str, Callable[[Space, int, int, int], Baseline]] = {
+    "random": RandomSearch,
+    "tpe": tpe,
+    "smac": Smac,
+    "cmaes": Cmaes,
+    "nevergrad": Nevergrad,
+    "gp-sampler": gp_sampler,
+    "botorch": Botorch,
+}
+
+
+def names() -> list[str]:
+    """Return the names that `make` knows."""
+    return list(_BASELINES)
+
+
+def make(name: str, space: Space, budget: int, seed: int, initial: int = INITIAL) -> Baseline:
+    """Return a baseline by its name, ready to be asked; it starts with some random points, the same for all."""
+    if name not in _BASELINES:
+        raise InvalidInput(f"there is no baseline {name!r}; the names are {', '.join(names())}")
+    return _BASELINES[name](space, budget, seed, initial)

@@ -1,0 +1,173 @@
+"""Baseline: an optimizer of another package, behind the same ask and tell as Bounce.
+
+Every baseline first evaluates the same few points of a seed. What a package is shown of a point are its values on
+the package's own scales (`values_of`): numbers for reals and integers, places in their lists for all others.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from bounce.errors import InvalidInput, InvalidOption, InvalidTell, NothingToAsk
+from bounce.options import whole
+from bounce.parameters import Codes
+from bounce.space import Space
+from bounce.state import Trial
+from bounce.told import finite, is_single, listed
+
+INITIAL = 5
+SEEDS = 2**32  # of the legacy numpy generators in the packages
+
+
+def initial_points(space: Space, seed: int, n: int = INITIAL) -> Codes:
+    """Return the points that every baseline evaluates first for a seed, drawn uniformly."""
+    return space.sample(n, rng=np.random.default_rng([seed, n]))
+
+
+def values_of(space: Space, row: Codes) -> list[Any]:
+    """Turn codes into what packages take: reals and integers as numbers, all others as places in their lists."""
+    point = space.decode(row[None])[0]
+    return [
+        point[p.name] if p.type in ("real", "integer") else int(code)
+        for p, code in zip(space.parameters, row, strict=True)
+    ]
+
+
+def codes_of(space: Space, values: Sequence[Any]) -> Codes:
+    """Turn values on the packages' scales into codes; a number rounded past an end of its range is that end."""
+    codes = []
+    for parameter, value in zip(space.parameters, values, strict=True):
+        if parameter.type in ("real", "integer"):
+            scale: Any = parameter
+            codes.append(parameter.encode(min(max(value, scale.low), scale.high)))
+        else:
+            codes.append(float(value))
+    return np.array(codes)
+
+
+def require(name: str, *modules: str) -> None:
+    """Refuse a baseline whose packages are not installed."""
+    missing = [module for module in modules if find_spec(module) is None]
+    if missing:
+        raise InvalidInput(f"{name} needs {' and '.join(missing)}: pip install 'bounce-bo[peers]'")
+
+
+@contextmanager
+def quiet(seed: int | None = None) -> Iterator[None]:
+    """Keep a package's warnings to itself, and seed the global generators for as long as it works."""
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    if seed is not None:
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+
+
+class Baseline(ABC):
+    """An optimizer to ask for points and tell values; it minimises.
+
+    It proposes one point at a time, after the `initial` points of its seed. `ask` may be called again while values
+    are missing.
+    """
+
+    def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
+        if not isinstance(space, Space):
+            raise InvalidOption(f"space must be a bounce.Space, not {space!r}")
+        self.space = space
+        self.budget = whole("budget", budget, 1)
+        self.seed = whole("seed", seed, 0)
+        if self.seed >= SEEDS:
+            raise InvalidOption(f"seed must be less than {SEEDS}, not {seed!r}")
+        self._initial = initial_points(space, self.seed, whole("initial", initial, 1))
+        self._trials: list[Trial] = []
+        self._tokens: dict[int, Any] = {}
+
+    @abstractmethod
+    def _propose(self) -> tuple[Codes, Any]:
+        """Return a new point as codes, and whatever is needed to tell its value."""
+
+    @abstractmethod
+    def _given(self, row: Codes) -> Any:
+        """Take in an initial point, and return whatever is needed to tell its value."""
+
+    @abstractmethod
+    def _learn(self, row: Codes, token: Any, value: float) -> None:
+        """Take in the value of a point."""
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All trials, by id."""
+        return list(self._trials)
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial with the lowest value; None before the first value."""
+        done = [trial for trial in self._trials if trial.value is not None]
+        return min(done, key=lambda trial: finite(trial.value), default=None)
+
+    @property
+    def remaining(self) -> int:
+        """How many trials may still be asked for."""
+        return self.budget - len(self._trials)
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing can be asked for and nothing is pending."""
+        return self.remaining == 0 and not self._tokens
+
+    def ask(self, n: int = 1) -> list[Trial]:
+        """Return up to n new trials, fewer where the budget ends."""
+        n = whole("the number of trials", n, 1)
+        if self.remaining <= 0:
+            raise NothingToAsk(f"all {self.budget} trials of the budget have been asked for")
+        return [self._ask() for _ in range(min(n, self.remaining))]
+
+    def _ask(self) -> Trial:
+        start, i = time.perf_counter(), len(self._trials)
+        with quiet((self.seed + i) % SEEDS):
+            if i < len(self._initial):
+                row = self._initial[i]
+                token = self._given(row)
+            else:
+                row, token = self._propose()
+        trial = Trial(
+            id=i,
+            point=self.space.decode(row[None])[0],
+            target_dim=len(self.space),
+            seconds_ask=time.perf_counter() - start,
+        )
+        self._trials.append(trial)
+        self._tokens[i] = (row, token)
+        return trial
+
+    def tell(self, trials: Trial | int | Sequence[Trial | int], values: Any) -> None:
+        """Give the value of a trial, or the values of several."""
+        one = is_single(trials)
+        several: Sequence[Any] = [trials] if one else trials  # type: ignore[assignment]
+        numbers = [finite(value) for value in ([values] if one else listed(values))]
+        ids = [trial.id if isinstance(trial, Trial) else trial for trial in several]
+        if len(numbers) != len(ids):
+            raise InvalidTell(f"{len(ids)} trials need {len(ids)} values, not {len(numbers)}")
+        for i in ids:
+            if i not in self._tokens:
+                raise InvalidTell(f"there is no pending trial {i!r}")
+        for i, number in zip(ids, numbers, strict=True):
+            row, token = self._tokens.pop(i)
+            with quiet((self.seed + i) % SEEDS):
+                self._learn(row, token, number)
+            self._trials[i] = replace(self._trials[i], value=number, state="done")

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import importlib.util
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from bounce import InvalidInput, InvalidTell, NothingToAsk, Space, baselines
+from bounce.baselines.baseline import INITIAL, codes_of, values_of
+from spaces import binary, generators, mixed, spaces
+
+NEEDS = {
+    "tpe": ["optuna"],
+    "smac": ["smac"],
+    "cmaes": ["cmaes"],
+    "nevergrad": ["nevergrad"],
+    "gp-sampler": ["optuna", "torch"],
+    "botorch": ["botorch"],
+}
+
+
+def installed(name: str) -> bool:
+    return all(importlib.util.find_spec(module) for module in NEEDS.get(name, []))
+
+
+EACH = [
+    pytest.param(
+        name,
+        marks=pytest.mark.skipif(
+            not installed(name), reason=f"{name} is not installed: pip install 'bounce-bo[peers]'"
+        ),
+    )
+    for name in baselines.names()
+]
+
+
+def run(
+    name: str, space: Space, budget: int, seed: int, objective: Callable[[dict[str, Any]], float], ask: int = 1
+) -> baselines.Baseline:
+    optimizer = baselines.make(name, space, budget, seed)
+    while not optimizer.done:
+        trials = optimizer.ask(ask)
+        optimizer.tell(trials, [objective(trial.point) for trial in trials])
+    return optimizer
+
+
+def weight(space: Space) -> Callable[[dict[str, Any]], float]:
+    """A trivial objective: the less of every code, the better."""
+    scale = np.maximum(space.cardinalities - 1, 1)
+    return lambda point: float((space.encode([point])[0] / scale).sum())
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_points_of_every_kind_lie_in_the_space_and_a_seed_repeats_them(name: str) -> None:
+    space, budget = mixed(1), 7 if name == "botorch" else 14  # seconds per ask
+    runs = [run(name, space, budget, 7, weight(space)) for _ in range(2)]
+    assert [trial.point for trial in runs[0].trials] == [trial.point for trial in runs[1].trials]
+    assert all(trial.point in space for trial in runs[0].trials)
+    assert [trial.id for trial in runs[0].trials] == list(range(budget))
+    other = baselines.make(name, space, budget, 8).ask(INITIAL)
+    assert [trial.point for trial in other] != [trial.point for trial in runs[0].trials[:INITIAL]]
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_the_first_five_points_are_those_of_the_seed(name: str) -> None:
+    space = mixed(2)
+    first = baselines.make(name, space, 20, 3).ask(INITIAL)
+    assert [trial.point for trial in first] == space.decode(baselines.initial_points(space, 3))
+    assert not np.array_equal(baselines.initial_points(space, 3), baselines.initial_points(space, 4))
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_it_may_start_with_more_points(name: str) -> None:
+    space = mixed(1)
+    optimizer = baselines.make(name, space, 14, 3, initial=12)
+    first = optimizer.ask(12)
+    assert [trial.point for trial in first] == space.decode(baselines.initial_points(space, 3, 12))
+    optimizer.tell(first, [weight(space)(trial.point) for trial in first])
+    assert optimizer.ask()[0].point in space
+
+
+@pytest.mark.parametrize("name", [each for each in EACH if each.values != ("random",)])
+def test_it_learns(name: str) -> None:
+    """On the sum of twelve bits, its ten best points are better than those of random search."""
+    space = binary(12)
+    seeds = (0,) if name in ("botorch", "smac", "gp-sampler") else (0, 1)  # these take seconds per ask
+    budget = 20 if name == "botorch" else 40
+
+    def lowest(name: str, seed: int) -> list[float]:
+        return sorted(
+            weight(space)(trial.point) for trial in run(name, space, budget, seed, weight(space)).trials
+        )[:10]
+
+    assert np.mean([lowest(name, seed) for seed in seeds]) < 3.0
+    assert np.mean([lowest("random", seed) for seed in range(20)]) > 3.5
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_trials_may_be_asked_for_before_values_are_told(name: str) -> None:
+    space = binary(10)
+    trials = run(name, space, 15, 0, weight(space), ask=3).trials
+    assert [trial.state for trial in trials] == ["done"] * 15
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_the_global_generators_are_left_alone(name: str) -> None:
+    space = binary(6)
+    before = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index]  # noqa: NPY002
+    run(name, space, 8, 0, weight(space))
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before  # type: ignore[index]  # noqa: NPY002
+
+
+@given(spaces(), generators())
+def test_values_and_codes_are_inverse(space: Space, rng: np.random.Generator) -> None:
+    row = space.encode(space.decode(space.sample(1, rng=rng)))[0]
+    assert space.decode(codes_of(space, values_of(space, row))[None]) == space.decode(row[None])
+
+
+@pytest.mark.filterwarnings("ignore:COBYLA")  # of a thread that Nevergrad starts
+@pytest.mark.parametrize("name", [each for each in EACH if each.values[0] in ("tpe", "cmaes", "nevergrad")])
+@settings(max_examples=15, deadline=None)
+@given(space=spaces(most=4))
+def test_any_space_is_understood(name: str, space: Space) -> None:
+    assert all(trial.point in space for trial in run(name, space, 12, 0, weight(space)).trials)
+
+
+@pytest.mark.parametrize("name", list(NEEDS))
+def test_a_missing_package_is_said_with_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bounce.baselines.baseline.find_spec", lambda module: None)
+    said = f"{name} needs {' and '.join(NEEDS[name])}: pip install 'bounce-bo\\[peers\\]'"
+    with pytest.raises(InvalidInput, match=f"^{said}$"):
+        baselines.make(name, binary(3), 10, 0)
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="no baseline 'bo'; the names are random, tpe"):
+        baselines.make("bo", binary(3), 10, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((None, 10, 0), "space must be a bounce.Space, not None"),
+        ((binary(3), 0, 0), "budget must be"),
+        ((binary(3), 10, -1), "seed must be"),
+        ((binary(3), 10, 2**32), "seed must be less than"),
+        ((binary(3), 10, 0, 0), "initial must be"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments: Any, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        baselines.make("random", *arguments)
+
+
+def test_wrong_tells_and_asks_are_refused() -> None:
+    optimizer = baselines.make("random", binary(3), 2, 0)
+    assert optimizer.best is None
+    trials = optimizer.ask(5)
+    assert len(trials) == 2
+    with pytest.raises(NothingToAsk, match="all 2 trials"):
+        optimizer.ask()
+    with pytest.raises(InvalidTell, match="2 trials need 2 values, not 1"):
+        optimizer.tell(trials, [1.0])
+    with pytest.raises(InvalidTell, match="finite"):
+        optimizer.tell(trials[0], float("nan"))
+    optimizer.tell(0, 1.0)
+    with pytest.raises(InvalidTell, match="no pending trial 0"):
+        optimizer.tell(trials[0], 1.0)
+    assert not optimizer.done
+    optimizer.tell(trials[1], 0.5)
+    assert optimizer.best is not None
+    assert optimizer.best.id == 1
+
+
+def test_no_package_is_imported_before_it_is_used() -> None:
+    heavy = ["torch", "botorch", "optuna", "smac", "nevergrad", "cmaes"]
+    code = f"import sys, bounce.baselines; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import grid
+import reference
+from bounce.errors import InvalidInput
+from grid import Case, Cost
+
+ROOT = Path(__file__).parent.parent
+SMALL = Case("random", "mixed", 10, 8, 2)
+
+
+def test_the_whole_grid_holds_every_combination_once_and_the_part_is_a_part() -> None:
+    full = grid.cases(["bounce", "tpe"], full=True)
+    assert len(full) == len(set(full)) == 2 * 5 * 6 * 5 * 3
+    part = grid.cases(["bounce", "tpe"], full=False)
+    assert set(part) < set(full)
+    assert len(part) == len(set(part))
+    assert {case.kind for case in part} == set(grid.KINDS)
+
+
+@pytest.mark.parametrize("kind", grid.KINDS)
+def test_a_space_has_the_variables_its_name_says(kind: str) -> None:
+    kinds = [str(kind) for kind in grid.space_of(kind, 25).kinds]
+    assert len(kinds) == 25
+    if kind == "mixed":
+        assert sorted({k: kinds.count(k) for k in kinds}.values()) == [5, 5, 5, 10]
+    else:
+        assert set(kinds) == {kind}
+
+
+@pytest.mark.parametrize("method", ["random", "bounce"])
+def test_a_case_is_measured_in_a_process_of_its_own(method: str) -> None:
+    cost = grid.run(replace(SMALL, method=method))
+    assert cost.note == ""
+    assert cost.asks == grid.ASKS
+    assert 0 < cost.median <= cost.p95
+    assert cost.units > 0
+    assert 20 < cost.mib < 2000
+
+
+def test_every_method_starts_with_the_observations_and_is_asked_for_batches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = []
+    before = grid.optimizer_of
+
+    def watched(case: Case, space: Any) -> Any:
+        made.append(before(case, space))
+        return made[-1]
+
+    monkeypatch.setattr(grid, "optimizer_of", watched)
+    for method in ("random", "bounce"):
+        grid.measure(replace(SMALL, method=method))
+        trials = made[-1].trials
+        assert len(trials) == SMALL.observed + (grid.ASKS + 1) * SMALL.batch
+        assert all(trial.state == "done" for trial in trials)
+        assert {trial.target_dim for trial in trials} == {SMALL.dims}
+
+
+def test_an_ask_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless:
+        def ask(self, n: int) -> list[Any]:
+            while n != SMALL.observed:
+                pass
+            return []
+
+        def tell(self, trials: list[Any], values: list[float]) -> None:
+            assert trials == values == []
+
+    monkeypatch.setattr(grid, "MINUTE", 0.05)
+    monkeypatch.setattr(grid, "optimizer_of", lambda case, space: Endless())
+    cost = grid.measure(SMALL)
+    assert cost.note == "stopped: an ask takes over a minute"
+    assert cost.asks == 0
+    assert "stopped" in grid.markdown({SMALL: cost})
+
+
+def test_larger_cases_of_a_stopped_method_are_hopeless() -> None:
+    known = {SMALL: Cost(note="stopped: an ask takes over a minute")}
+    assert grid.hopeless(replace(SMALL, observed=9), known)
+    assert not grid.hopeless(SMALL, known)
+    assert not grid.hopeless(replace(SMALL, observed=7), known)
+    assert not grid.hopeless(replace(SMALL, observed=9, dims=5), known)
+    assert not grid.hopeless(replace(SMALL, observed=9, method="tpe"), known)
+    assert not grid.hopeless(replace(SMALL, observed=9), {SMALL: Cost(asks=3)})
+
+
+def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "latency.csv"
+    assert grid.read(path) == {}
+    cost = Cost(9, 0.125, 0.25, 0.15, 2.5, 100.0, "")
+    grid.write(path, SMALL, cost)
+    grid.write(path, replace(SMALL, dims=99), Cost(note="stopped: it, too"))
+    found = grid.read(path)
+    assert found[SMALL] == cost
+    stopped = found[replace(SMALL, dims=99)]
+    assert stopped.note == "stopped: it, too"
+    assert math.isnan(stopped.median)
+    assert "| 10 mixed | 8 | 2 | random | 0.125 | 0.25 | 0.15 | 2.5 | 100 |" in grid.markdown(found)
+    path.write_text("a,b\n")
+    with pytest.raises(InvalidInput, match="must have the columns method, kind"):
+        grid.read(path)
+
+
+def latency(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "bench" / "latency.py"), *words]
+    return subprocess.run(command, cwd=cwd, env=dict(os.environ), capture_output=True, text=True, timeout=300)
+
+
+def test_the_command_shows_and_files_what_is_there_without_measuring_again(tmp_path: Path) -> None:
+    table = tmp_path / "latency.csv"
+    for i, case in enumerate(grid.cases(["tpe"], full=False)):
+        grid.write(table, case, Cost(9, 0.001 * i, 0.25, 0.15, 2.5, 100.0, ""))
+    before = table.read_text()
+    document = tmp_path / "RESULTS.md"
+    document.write_text("<!-- latency: begin --><!-- latency: end -->\n")
+    done = latency(tmp_path, "--grid", "--methods", "tpe", "--table", str(table), "--results", str(document))
+    assert done.returncode == 0, done.stderr
+    assert table.read_text() == before
+    assert "| 50 binary | 200 | 1 | tpe |" in done.stdout
+    assert done.stdout.strip() in document.read_text()
+    assert table.with_suffix(".md").read_text().strip() == done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--grid --methods nonsense", "there is no method 'nonsense'; the names are bounce, random"),
+        ("--grid --reference nowhere", "a checkout with a folder bounce in it, not 'nowhere'"),
+        ("--grid --methods reference", "a checkout with a folder bounce in it, not 'None'"),
+    ],
+)
+def test_bad_input_to_the_command_is_one_sentence(words: str, said: str, tmp_path: Path) -> None:
+    done = latency(tmp_path, *words.split())
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_reference_is_driven_from_outside_with_its_own_python(tmp_path: Path) -> None:
+    words, environment = reference.command(SMALL, tmp_path, Path("/other/python"), {"PYTHONPATH": "src", "A": "1"})
+    assert words[0] == "/other/python"
+    assert words[2] == str(tmp_path.resolve())
+    assert environment == {"A": "1"}  # nothing of this package is imported by accident
+    compile(Path(words[1]).read_text(), words[1], "exec")
+
+
+def test_what_the_reference_says_is_put_into_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = tmp_path / "driver.py"
+    driver.write_text('print("noise"); print(\'{"times": [1.0, 2.0, 9.0], "note": "", "mib": 7.0}\')')
+    monkeypatch.setattr(reference, "command", lambda case, path, python, env: ([str(python), str(driver)], env))
+    cost = grid.run(replace(SMALL, method="reference"), (tmp_path, Path(sys.executable)))
+    assert (cost.asks, cost.median, cost.mib) == (3, 2.0, 7.0)
+    assert cost.units > 1
+    driver.write_text("raise SystemExit('it broke')")
+    assert (
+        grid.run(replace(SMALL, method="reference"), (tmp_path, Path(sys.executable))).note == "failed: it broke"
+    )

@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import report
+import results
+import scores
+from bounce.errors import InvalidInput
+from bounce.traces import FIELDS, Trace, read
+from quality import METHODS, Cell
+from scores import AUTHORS, Scores
+
+ROOT = Path(__file__).parent.parent
+
+
+def trace(values: list[float], seconds: float = 0.5) -> Trace:
+    fixed = dict.fromkeys(FIELDS, 0) | {"point": {}, "state": "done", "seconds_ask": seconds}
+    return Trace(Path("x.jsonl"), [fixed | {"id": i, "value": value} for i, value in enumerate(values)])
+
+
+def falling(end: float, n: int = 200) -> Trace:
+    return trace(np.linspace(end + 1.0, end, n).tolist())
+
+
+def measured(ends: dict[str, dict[str, list[float]]]) -> Scores:
+    """Scores of runs that fall to given ends, by problem and method, one per seed."""
+    return scores.of_traces(
+        (problem, method, seed, falling(end))
+        for problem, methods in ends.items()
+        for method, values in methods.items()
+        for seed, end in enumerate(values)
+    )
+
+
+def test_the_best_so_far_is_taken_at_the_marks_that_a_run_reached() -> None:
+    found = scores.of_traces(
+        [("p", "m", 0, trace([3.0, 1.0, 2.0, 0.0])), ("p", "m", 7, trace([5.0, 4.0]))], marks=(2, 3, 4)
+    )
+    runs = found["p"]["m"]
+    assert runs.at(2) == {0: 1.0, 7: 4.0}
+    assert runs.at(3) == {0: 1.0}
+    assert runs.at(4) == {0: 0.0}
+    assert runs.length == {0: 4, 7: 2}
+
+
+def test_the_time_of_an_ask_leaves_the_initial_points_out() -> None:
+    rows = trace([1.0] * 8, seconds=2.0).rows
+    for row in rows[:5]:
+        row["seconds_ask"] = 100.0
+    assert scores.of_traces([("p", "m", 0, Trace(Path("x"), rows))])["p"]["m"].seconds == 2.0
+
+
+def test_ranks_by_hand() -> None:
+    found = measured(
+        {
+            "p": {"bounce": [0.0, 0.0], "tpe": [1.0, 1.0], "random": [2.0, 2.0]},
+            "q": {"bounce": [1.0, 1.0], "tpe": [0.0, 0.0], "random": [1.0, 1.0]},
+        }
+    )
+    assert scores.ranks(found, 200) == {"bounce": [1.0, 2.5], "tpe": [2.0, 1.0], "random": [3.0, 2.5]}
+
+
+def test_who_got_nowhere_ranks_last() -> None:
+    found = scores.of_traces([("p", "fast", 0, falling(9.0)), ("p", "slow", 0, falling(0.0, n=60))])
+    assert scores.ranks(found, 200) == {"fast": [1.0], "slow": [2.0]}
+    assert scores.ranks(found, 50) == {"fast": [2.0], "slow": [1.0]}
+
+
+def test_the_test_is_paired_by_seed() -> None:
+    ours = {seed: float(seed) for seed in range(8)}
+    theirs = {seed: seed + 0.1 + 0.01 * seed for seed in range(8)}
+    assert scores.p_value(ours, theirs) == pytest.approx(2 / 2**8)  # all of eight differences have one sign
+    assert scores.p_value(ours, {seed: theirs[seed] for seed in (3, 4, 5)}) == pytest.approx(2 / 2**3)
+    assert scores.p_value(ours, ours) == 1.0
+    assert scores.p_value(ours, {7: 1.0, 99: 2.0}) is None
+
+
+def test_a_verdict_counts_problems_on_which_the_difference_is_beyond_chance() -> None:
+    low, high = [0.1 * i for i in range(8)], [1.0 + 0.2 * i for i in range(8)]
+    found = measured(
+        {
+            "won": {"bounce": low, "tpe": high},
+            "lost": {"bounce": high, "tpe": low},
+            "lost too": {"bounce": high, "tpe": low},
+            "even": {"bounce": low, "tpe": [0.05, 0.15, 0.15, 0.35, 0.35, 0.55, 0.55, 0.75]},
+            "missing": {"bounce": low},
+        }
+    )
+    assert scores.verdict(found, "tpe", 200) == (1, 2)
+
+
+def test_the_table_says_mean_error_p_and_what_was_stopped() -> None:
+    cells = [("p", "bounce", seed, falling(seed * 0.1)) for seed in range(8)]
+    cells += [("p", "tpe", seed, falling(2.0 + seed * 0.3)) for seed in range(8)]
+    cells += [("p", "slow", seed, falling(5.0, n=120 + seed)) for seed in range(2)]
+    text = scores.markdown(scores.of_traces(cells))
+    mean, error = 2.0 + 0.3 * 3.5, 0.3 * np.std(range(8), ddof=1) / np.sqrt(8)
+    row = next(line for line in text.splitlines() if line.startswith("| tpe | 8 |"))
+    assert f" {mean:.4g} ± {error:.2g} | {2 / 2**8:.2g} | 0.5 |" in row
+    assert "| tpe | 2.00 | 1 | 1 | 0 |" in text
+    row = next(line for line in text.splitlines() if line.startswith("| slow | 2 |"))
+    assert "not reached" in row
+    assert "slow: 2 of 2 runs were stopped after 120 to 121 evaluations." in text
+
+
+def test_a_mean_has_the_digits_that_its_error_calls_for() -> None:
+    offset = -3e12
+    cells = [("p", "bounce", seed, falling(offset + 8.0 * seed)) for seed in range(4)]
+    error = 8.0 * np.std(range(4), ddof=1) / 2
+    assert f"| -2999999999988 ± {error:.2g} |" in scores.markdown(scores.of_traces(cells))
+
+
+def test_runs_of_the_authors_code_come_from_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "measured.csv"
+    path.write_text(
+        "method,problem_randomized,seed,evaluations,best\n"
+        "authors-cpu,labs50,0,200,-4.0\nauthors-gpu,labs50,0,200,-5.0\nrandom,labs50,0,200,-1.0\n"
+        "authors-cpu,other,0,200,-4.0\n"
+    )
+    found = scores.with_published(measured({"labs50-randomized": {"bounce": [0.0]}}), [path])
+    assert list(found) == ["labs50-randomized"]
+    assert sorted(found["labs50-randomized"][AUTHORS].at(200).values()) == [-5.0, -4.0]
+    assert list(scores.ranks(found, 200)) == ["bounce"]
+    assert f"| {AUTHORS} | 2 | not reached | not reached | -4.5 ± 0.5 |" in scores.markdown(found)
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(InvalidInput, match="must have the columns best, evaluations"):
+        scores.with_published(found, [path])
+
+
+def test_the_picture_is_small(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    methods = [f"method {i}" for i in range(8)]
+    cells = [
+        (f"problem {p}", method, seed, trace((rng.random(200) / np.arange(1, 201)).tolist()))
+        for p in range(10)
+        for method in methods
+        for seed in range(3)
+    ]
+    scores.picture(cells, tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "a.png").stat().st_size < 150_000
+
+
+def quality(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    common = ["--out", "traces", "--problems", "labs50", "--seeds", "0-1", "--evals", "8"]
+    command = [sys.executable, str(ROOT / "bench" / "quality.py"), *common, *words]
+    return subprocess.run(command, cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=300)
+
+
+def test_the_command_makes_only_the_runs_that_are_missing(tmp_path: Path) -> None:
+    first = quality(tmp_path, "--methods", "random")
+    assert first.returncode == 0, first.stderr
+    folder = tmp_path / "traces" / "labs50-randomized"
+    assert len(read(folder / "random-seed1.jsonl").rows) == 8
+    marked: list[dict[str, Any]] = read(folder / "random-seed0.jsonl").rows
+    marked[-1]["value"] = -99.0
+    (folder / "random-seed0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in marked))
+    (folder / "random-seed1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in marked[:3]))
+    document = tmp_path / "RESULTS.md"
+    document.write_text("Before.\n<!-- quality: begin -->\nold\n<!-- quality: end -->\nAfter.\n")
+    again = quality(tmp_path, "--methods", "bounce,random", "--jobs", "2", "--results", str(document))
+    assert again.returncode == 0, again.stderr
+    assert read(folder / "random-seed0.jsonl").rows[-1]["value"] == -99.0  # was there, was not run again
+    assert len(read(folder / "random-seed1.jsonl").rows) == 8  # was interrupted, starts anew
+    assert not list(folder.glob("*.part"))
+    text = document.read_text()
+    assert (tmp_path / "traces" / "quality.md").read_text().strip() in text
+    assert "![quality](quality.png)" in text
+    assert "old" not in text
+    assert text.startswith("Before.\n")
+    assert text.endswith("After.\n")
+    assert (tmp_path / "quality.png").exists()
+
+
+def test_a_run_beyond_its_time_is_stopped_and_told(tmp_path: Path) -> None:
+    done = quality(tmp_path, "--methods", "random,bounce", "--evals", "100000", "--limit", "1.5", "--seeds", "0")
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "traces" / "labs50-randomized"
+    for method in ("random", "bounce"):
+        assert json.loads((folder / f"{method}-seed0.stopped").read_text()) == 1.5
+        assert 0 < len(read(folder / f"{method}-seed0.jsonl").rows) < 100_000
+    cell = Cell(tmp_path / "traces", "labs50", "random", 0, 100_000, 1.5)
+    assert not cell.missing()
+    assert not replace(cell, limit=1.0).missing()
+    assert replace(cell, limit=2.0).missing()  # more time was given: it is worth another go
+    assert cell.trace() == replace(cell, limit=2.0).trace()  # and is shown until then
+    cell.stopped.unlink()
+    assert cell.trace() is None  # a shorter run, not a stopped one
+    assert len(cut.rows if (cut := replace(cell, evals=3).trace()) else []) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--methods nonsense", "there is no method 'nonsense'; the names are bounce, random"),
+        ("--problems nonsense", "there is no problem 'nonsense'; the names are labs50"),
+        ("--seeds many", "seeds must be numbers such as 0-9 or 0,1,5, not 'many'"),
+        ("--only-report", "there are no traces in 'traces'"),
+    ],
+)
+def test_bad_input_to_the_command_is_one_sentence(words: str, said: str, tmp_path: Path) -> None:
+    done = quality(tmp_path, *words.split())
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_document_without_markers_is_refused(tmp_path: Path) -> None:
+    document = tmp_path / "RESULTS.md"
+    document.write_text("<!-- quality: end --> <!-- quality: begin -->")
+    with pytest.raises(InvalidInput, match="must have the markers"):
+        report.renew(document, "quality", "text")
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_results_need_no_more_than_commands_that_exist(quick: bool, tmp_path: Path) -> None:
+    document = tmp_path / "RESULTS.md"
+    made = results.commands(quick, 2, tmp_path, document, [])
+    assert sum(["--results", str(document)] == [a, b] for words in made for a, b in pairwise(words)) == 2
+    for words in made:
+        assert Path(words[0]).exists()
+        options = {word for word in words if word.startswith("--")}
+        shown = subprocess.run(
+            [sys.executable, words[0], "--help"],
+            env=os.environ | {"COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert all(option in shown.stdout for option in options)
+    assert sorted([*results.FAST.split(","), *results.SLOW.split(",")]) == sorted(METHODS)
+
+
+def test_the_document_has_the_markers() -> None:
+    text = (ROOT / "bench" / "RESULTS.md").read_text()
+    for name in ("quality", "latency"):
+        assert text.count(f"<!-- {name}: begin -->") == text.count(f"<!-- {name}: end -->") == 1
