@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bounce.linalg import Array
 from bounce.state import Trial
 from bounce.traces import Trace, grouped
 
@@ -19,9 +20,17 @@ def convergence(trials: Sequence[Trial], path: Path, *, title: str, maximize: bo
     evaluation = np.array([trial.id + 1 for trial in done])
     values = np.array([trial.value for trial in done], dtype=float)
     best = (np.maximum if maximize else np.minimum).accumulate(values)
+    edge = worst_shown(values, maximize=maximize)
+    best = np.maximum(best, edge) if maximize else np.minimum(best, edge)  # an outlier is drawn at the edge
     figure = Figure(figsize=(8, 5), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    upper.plot(evaluation, values, ".", color="0.65", label="evaluation")
+    beyond = values < edge if maximize else values > edge
+    upper.plot(evaluation[~beyond], values[~beyond], ".", color="0.65", label="evaluation")
+    if beyond.any():
+        marker, label = ("v", "below") if maximize else ("^", "above")
+        upper.plot(
+            evaluation[beyond], np.full(beyond.sum(), edge), marker, color="0.65", label=f"evaluation {label}"
+        )
     upper.step(evaluation, best, where="post", color="C0", label="best so far")
     upper.set_title(title, parse_math=False)  # the name of a file may hold dollars
     upper.set(ylabel="value")
@@ -30,6 +39,16 @@ def convergence(trials: Sequence[Trial], path: Path, *, title: str, maximize: bo
     lower.set(xlabel="evaluations", ylabel="target dimension", ylim=(0, None))
     lower.xaxis.get_major_locator().set_params(integer=True)
     figure.savefig(path, dpi=150)
+
+
+def worst_shown(values: Array, *, maximize: bool = False) -> float:
+    """Return how far a picture reaches on the bad side, so that a few outliers do not flatten the rest."""
+    if not len(values):
+        return 0.0
+    bad = -values if maximize else values
+    usual = np.quantile(bad, 0.9)
+    edge = float(min(bad.max(), usual + (usual - bad.min())))
+    return -edge if maximize else edge
 
 
 def comparison(traces: Sequence[Trace], path: Path) -> None:
