@@ -163,3 +163,23 @@ def test_workers_that_cannot_import_the_objective_end_the_run_and_fail_no_trial(
         with pytest.raises(BounceError, match="can its workers import bounce and the objective"):
             study.run(objective, executor=client.get_executor(), workers=2)
         assert [trial.state for trial in study.trials] == ["pending"] * 2
+
+
+def test_the_command_runs_a_spec_on_a_scheduler(tmp_path: Path) -> None:
+    spec = tmp_path / "s.toml"
+    spec.write_text(
+        'budget = 5\nseed = 0\nworkers = 2\ncommand = ["sh", "-c", "echo $PPID; echo $0", "{x}"]\n'
+        '[[parameters]]\nname = "x"\ntype = "real"\nlow = 0.0\nhigh = 1.0\n'
+    )
+    with scheduler_and_worker(tmp_path) as (client, _):
+        address = str(client.scheduler_info()["address"])
+        workers = set(client.run(os.getpid).values())
+        done = subprocess.run(
+            [sys.executable, "-m", "bounce", "run", str(spec), "--dask", address], capture_output=True, text=True
+        )
+    assert done.returncode == 0, done.stderr
+    with Study.open(tmp_path / "s.db") as study:
+        assert [trial.value for trial in study.trials] == [trial.point["x"] for trial in study.trials]
+        assert len(study.trials) == 5
+    parents = {int(log.read_text().split()[0]) for log in (tmp_path / "s.trials").glob("*.out")}
+    assert parents == workers  # it was the worker that ran the commands, not the process of the run

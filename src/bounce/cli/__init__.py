@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from bounce.cli import problems, studies
+from bounce.cli import problems, running, studies
 
 FAILED, BAD_INPUT, LOCKED, INTERRUPTED = 1, 2, 3, 130
 
@@ -44,7 +44,7 @@ def _options(
 
 
 for _command in (
-    *(studies.init, studies.run, studies.ask, studies.tell, studies.trials, studies.best, studies.status),
+    *(studies.init, running.run, studies.ask, studies.tell, studies.trials, studies.best, studies.status),
     *(studies.export, studies.plot, problems.demo, problems.benchmark),
 ):
     app.command()(_command)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,6 +24,7 @@ from bounce.state import Trial
 from bounce.study.evaluation import Evaluator, Function, Objective, Outcome
 from bounce.study.execution import Run, checked_callbacks, executor_for
 from bounce.study.lock import Lock
+from bounce.study.status import Status
 from bounce.study.storage import Storage
 from bounce.told import finite, is_single
 
@@ -33,37 +33,6 @@ if TYPE_CHECKING:
 
 LONGEST = 200  # characters of what is said of a damaged study
 WAIT = 10.0  # seconds for which an ask or a tell waits for another one
-
-
-@dataclass(frozen=True)
-class Status:
-    """Where a study stands."""
-
-    path: Path | None
-    budget: int
-    done: int
-    failed: int
-    pending: int
-    remaining: int
-    best: Trial | None
-    target_dim: int
-    """The number of bins of the present space."""
-    dimensions: int
-    """The number of variables of the input space."""
-    length_comb: float
-    length_cont: float
-    restart: int
-    seconds_ask: float | None
-    """The mean over all trials."""
-    seconds_eval: float | None
-    """The mean over the evaluations whose time is known."""
-    runner: str | None
-    """Who is running the study now."""
-
-    @property
-    def planned(self) -> int:
-        """How many trials there are to be: the budget, unless the space has fewer points."""
-        return self.done + self.failed + self.pending + self.remaining
 
 
 class Study:
