@@ -14,7 +14,12 @@ from hypothesis import strategies as st
 
 import bounce
 from bounce import Binary, Bounce, Categorical, Integer, Ordinal, Real, Space, Trial
+from bounce.embedding import Embedding
 from bounce.errors import InvalidOption, InvalidState, InvalidTell, NothingToAsk
+from bounce.kernels import Metric
+from bounce.model import _nearest
+from bounce.search import propose
+from bounce.surrogate import GP
 from spaces import binary, mixed, reals
 
 Point = dict[str, Any]
@@ -437,6 +442,51 @@ def test_a_run_goes_on_bit_for_bit_from_a_state_taken_at_any_moment(space: Space
         return facts(opt.trials)
 
     assert run(restore=True) == run(restore=False)
+
+
+@pytest.mark.parametrize("space", [binary(12), mixed(3), reals(3)], ids=["binary", "mixed", "real"])
+def test_of_many_observations_the_nearest_count(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model holds few enough points, and a restored run the same ones."""
+    monkeypatch.setattr("bounce.model.NEAREST", 12)
+    sizes = []
+
+    def watched(gp: GP, *args: Any, **options: Any) -> Any:
+        sizes.append(len(gp.z))
+        return propose(gp, *args, **options)
+
+    monkeypatch.setattr("bounce.model.propose", watched)
+
+    def run(*, restore: bool) -> Bounce:
+        opt = Bounce(space, 60, seed=3, batch_size=3, initial_dims=len(space))
+        while not opt.done:
+            if restore:
+                opt = through_json(opt)
+            trials = opt.ask()
+            for trial in reversed(trials):
+                opt.tell(trial, ones(trial.point))
+        return opt
+
+    opt = run(restore=False)
+    assert max(sizes) == 12
+    assert facts(run(restore=True).trials) == facts(opt.trials)
+
+
+def test_the_nearest_are_those_with_the_smallest_distance_to_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bounce.model.NEAREST", 30)
+    space, rng = mixed(4), np.random.default_rng(0)
+    z, values = space.sample(90, rng=rng), rng.normal(size=90)
+    done, since = rng.random(90) < 0.9, np.arange(90) >= 80
+    values[[85, 7]] = -9.0, -10.0
+    done[7] = False  # a failed trial is no best one
+    best = int(np.argmin(np.where(done & ~since, values, np.inf)))
+    found = _nearest(Embedding.random(space, len(space), rng=rng), z, values, done, since)
+    assert len(found) == 30
+    assert best in found
+    assert list(found) == sorted(found)
+    square = Metric(space)(z[:80], z[best : best + 1])[:, 0]
+    square += np.square(z[:80, space.reals] - z[best, space.reals]).sum(axis=1)
+    others = np.setdiff1d(np.arange(80), found)
+    assert square[found].max() <= square[others].min()
 
 
 def test_a_restored_run_knows_everything_a_user_sees() -> None:

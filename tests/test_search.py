@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bounce import Binary, Categorical, Integer, Ordinal, Space
 from bounce.acquisition import Acquisition
-from bounce.candidates import Seen
+from bounce.candidates import Pool, Seen
 from bounce.kernels import Hyper, Kernel
 from bounce.parameters import Codes, Kind
 from bounce.region import Region, ball_size, moved_reals, neighbours
@@ -245,3 +245,30 @@ def test_a_batch_spreads_out() -> None:
     gaps = np.linalg.norm(z[:, None] - z[None], axis=2)[np.triu_indices(4, 1)]
     assert gaps.min() > 0.02
     assert [p.value for p in chosen] == sorted((p.value for p in chosen), reverse=True)
+
+
+@pytest.mark.parametrize("space", [binary(30), mixed(6), reals(4)], ids=["binary", "mixed", "real"])
+@pytest.mark.parametrize("pending", [0, 3])
+def test_the_best_candidates_are_found_without_looking_at_all(space: Space, pending: int) -> None:
+    gp, y = model(space, n=40)
+    rng = np.random.default_rng(1)
+    normals = rng.normal(size=(pending + 1, 64))
+    z = rows(space, 2000, 5)
+    first = Acquisition.of(gp, y, rows(space, pending, 99), normals)
+    pool = Pool(first, z, complete=False)
+    bounds = pool.values.copy()
+    exact = first(z)
+    if not pending:  # beside fixed points, whose values are sampled, the bound is one on average
+        assert (bounds >= exact - 1e-9).all()
+    order = pool.best(first, 20)
+    np.testing.assert_allclose(np.sort(exact[order[:20]]), np.sort(exact)[-20:], rtol=1e-9)
+    assert np.count_nonzero(pool.values != bounds) < len(z) / 2
+
+    # One more point is fixed, and one candidate found elsewhere comes in.
+    found = z[order[0]][None]
+    pool.add(first, found)
+    second = Acquisition.of(gp, y, np.concatenate([rows(space, pending, 99), found]), normals)
+    exact = second(pool.z)
+    order = pool.best(second, 5)
+    np.testing.assert_allclose(np.sort(exact[order[:5]]), np.sort(exact)[-5:], rtol=1e-9)
+    assert (pool.z == found).all(axis=1).sum() == 2

@@ -65,6 +65,8 @@ class Acquisition:
     """The whitened samples (p, S)."""
     thresholds: Array
     """What is to be improved upon, per sample (S,)."""
+    best: float
+    """What is to be improved upon beside no fixed points."""
 
     @classmethod
     def of(cls, data: GP, y: Array, fixed: Codes, normals: Array, best: float | None = None) -> Acquisition:
@@ -75,11 +77,11 @@ class Acquisition:
         beta = solve_lower(data.factor, y[:, None])[:, 0]
         best, p, n = float(y.min()) if best is None else best, len(fixed), len(y)
         if not p:
-            return cls(data, beta, np.empty((0, 1)), np.array([best]))
+            return cls(data, beta, np.empty((0, 1)), np.array([best]), best)
         gp = data.extended(fixed, noise=0.0)
         epsilon = normals[:p]
         sampled = (gp.factor[n:, :n] @ beta)[:, None] + gp.factor[n:, n:] @ epsilon
-        return cls(gp, beta, epsilon, np.minimum(best, sampled.min(axis=0)))
+        return cls(gp, beta, epsilon, np.minimum(best, sampled.min(axis=0)), best)
 
     def _moments(self, v: Array) -> tuple[Array, Array]:
         """Return means (m, S) and standard deviations (m,) of whitened candidates."""
@@ -99,6 +101,16 @@ class Acquisition:
         if lost.size:
             values[lost] = logsumexp(log_h(u[lost]), axis=1) - math.log(u.shape[1]) + np.log(sigma[lost])
         return values
+
+    def bound(self, cross: Array) -> Array:
+        """Return what candidates with covariances (m, n) with the data are worth at most (m,), at O(n) each.
+
+        The mean given the data is exact; the variance is the prior's, and the fixed points are left out.
+        """
+        n = len(self.beta)
+        alpha = solve_lower(self.gp.factor[:n, :n], self.beta[:, None], transposed=True)
+        sigma = math.sqrt(self.gp.kernel.prior)
+        return log_ei(product(cross, alpha)[:, 0], np.full(len(cross), sigma), self.best)
 
     def of_whitened(self, v: Array) -> Array:
         """Return values (m,) of candidates given by whitened cross-covariances."""

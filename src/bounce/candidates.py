@@ -2,7 +2,7 @@
 
 The invariant: candidates lie in the region, or in the smallest wider one that holds an unseen point.
 
-Shapes: z (m, d) latent codes; v (n + p, m) whitened cross-covariances with n data and p fixed points.
+Shapes: z (m, d) latent codes; cross (m, n) covariances with n data.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from bounce.acquisition import Acquisition, deviation
-from bounce.linalg import Array, product, solve_lower
+from bounce.acquisition import Acquisition
+from bounce.linalg import Array
 from bounce.parameters import Codes
 from bounce.region import Region, around, ball, ball_size, moved_reals, sample, wider
-from bounce.surrogate import GP
 
 FEWEST, MOST, PER_BIN = 2000, 5000, 200  # candidates: min(5000, max(2000, 200·d))
 RAW_SAMPLES = 512  # where all bins are real; in a mixed space, as many that leave the other bins as they are
@@ -61,65 +60,44 @@ class Seen:
 class Pool:
     """Candidates of one ask, with what is known of their acquisition.
 
-    A further fixed point adds one row to the whitened cross-covariances v, from which means and variances follow.
-    Since it can only lower what a candidate is worth, values from before are upper bounds: only candidates whose
-    bound reaches the best are looked at again.
+    A variance is costly, so it is taken only where it matters: with the variance of the prior a candidate is worth
+    at least as much, and a further fixed point can only lower what it is worth. So values are upper bounds until
+    they are looked at, and only candidates whose bound reaches the best are.
     """
 
-    def __init__(self, gp: GP, z: Codes, *, complete: bool, most_fixed: int) -> None:
+    def __init__(self, acquisition: Acquisition, z: Codes, *, complete: bool) -> None:
         self.complete = complete
         """Whether these are all unseen points of the region, so that no search is needed."""
-        self._reserve = most_fixed
-        self._fill(gp, z)
+        self.z = z
+        self._cross = self._with_data(acquisition, z)
+        self.forget(acquisition)
 
-    def _fill(self, gp: GP, z: Codes) -> None:
-        self.z, self._known = z, len(gp.z)
-        self._v = np.empty((len(gp.z) + self._reserve, len(z)))
-        self._v[: self._known] = gp.whitened(gp.kernel(z, gp.z))
-        v = self._v[: self._known]
-        self._variance = gp.kernel.prior - np.einsum("nm,nm->m", v, v)
-        self._mean: Array | None = None
-        self.values = np.full(len(z), np.inf)
+    @staticmethod
+    def _with_data(acquisition: Acquisition, z: Codes) -> Array:
+        return acquisition.gp.kernel(z, acquisition.gp.z[: len(acquisition.beta)])
 
-    def add(self, gp: GP, z: Codes) -> None:
+    def forget(self, acquisition: Acquisition) -> None:
+        """Begin with the bounds again, where what is to be improved upon has changed."""
+        self.values = acquisition.bound(self._cross)
+
+    def add(self, acquisition: Acquisition, z: Codes) -> None:
         """Take in more candidates, found on the way, instead of the least valuable ones."""
+        least = np.argsort(self.values, kind="stable")[: len(z)]
+        z = z[: len(least)]
         self.z = self.z.copy()
-        least = np.argsort(self.values, kind="stable")
-        fresh = least[: len(z)]
-        self.z[fresh] = z[: len(fresh)]
-        self._v[: self._known, fresh] = gp.whitened(gp.kernel(self.z[fresh], gp.z))
-        columns = self._v[: self._known, fresh]
-        self._variance[fresh] = gp.kernel.prior - np.einsum("nm,nm->m", columns, columns)
-        self._mean = None
-        self.values[fresh] = np.inf
-
-    def _extend(self, gp: GP) -> None:
-        """Add the rows of points that were fixed since."""
-        known, n = self._known, len(gp.z)
-        if known < n:
-            cross = gp.kernel(self.z, gp.z[known:]).T - product(gp.factor[known:, :known], self._v[:known])
-            self._v[known:n] = solve_lower(np.asfortranarray(gp.factor[known:, known:]), cross)
-            self._variance -= np.einsum("nm,nm->m", self._v[known:n], self._v[known:n])
-            self._known = n
-
-    def forget(self) -> None:
-        """Drop all values, where what is to be improved upon has changed."""
-        self.values = np.full(len(self.z), np.inf)
+        self.z[least], self._cross[least] = z, self._with_data(acquisition, z)
+        self.values[least] = acquisition.bound(self._cross[least])
 
     def best(self, acquisition: Acquisition, n: int) -> NDArray[np.intp]:
         """Return candidates in descending order of value, right for the first n at least."""
         gp, n_data = acquisition.gp, len(acquisition.beta)
-        self._extend(gp)
-        if self._mean is None:
-            self._mean = np.einsum("n,nm->m", acquisition.beta, self._v[:n_data])
         order = np.argsort(-self.values, kind="stable")
         best = np.full(min(n, len(order)), -np.inf)
         done = 0
         while done < len(order) and self.values[order[done]] >= best[0]:
             block = order[done : done + AT_ONCE]
-            fixed = self._v[n_data : self._known, block]
-            mean = self._mean[block, None] + product(fixed.T, acquisition.epsilon)
-            values = acquisition.of_moments(mean, deviation(self._variance[block], gp.kernel.prior))
+            beside = gp.kernel(self.z[block], gp.z[n_data:])
+            values = acquisition.of_whitened(gp.whitened(np.concatenate([self._cross[block], beside], axis=1)))
             self.values[block] = values
             best = np.sort(np.concatenate([best, values]))[-len(best) :]
             done += len(block)
@@ -146,11 +124,10 @@ def _candidates(region: Region, seen: Seen, *, rng: np.random.Generator) -> tupl
 
 
 def pool_of(
-    gp: GP,
+    acquisition: Acquisition,
     region: Region,
     seen: Seen,
     everything: Callable[[], Codes],
-    most_fixed: int,
     *,
     rng: np.random.Generator,
 ) -> tuple[Region, Pool | None]:
@@ -160,8 +137,8 @@ def pool_of(
         region = larger
         z, complete = _candidates(region, seen, rng=rng)
         if len(z):
-            return region, Pool(gp, z, complete=complete, most_fixed=most_fixed)
+            return region, Pool(acquisition, z, complete=complete)
         larger = wider(region)
     z = everything()
     z = z[seen.fresh(z)]
-    return region, Pool(gp, z, complete=True, most_fixed=most_fixed) if len(z) else None
+    return region, Pool(acquisition, z, complete=True) if len(z) else None

@@ -67,7 +67,7 @@ def sample(region: Region, n: int, *, rng: np.random.Generator) -> Codes:
         codes = rng.integers(0, region.space.cardinalities[columns])
         z[np.arange(n)[:, None], columns] = codes
     elif len(comb):
-        codes = rng.integers(0, region.space.cardinalities[comb], (n, len(comb))).astype(np.float64)
+        codes = np.floor(rng.random((n, len(comb))) * region.space.cardinalities[comb])
         if region.radius < len(comb):
             drawn = np.tile(np.arange(len(comb)) < region.radius, (n, 1))
             codes = np.where(rng.permuted(drawn, axis=1, out=drawn), codes, region.centre[comb])

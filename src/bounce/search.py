@@ -30,8 +30,9 @@ from bounce.surrogate import GP
 
 COMB_STARTS = 20
 CONT_STARTS = 10
+CONTENDERS = 4  # searches that go on to the end; of more, the better half after every step
 ROUNDS = 5  # interleaved steps of a mixed search
-CONT_ITERATIONS = 50
+CONT_ITERATIONS, MIXED_ITERATIONS = 50, 20  # of L-BFGS, the latter in each round
 # A further point of a batch starts from what the points before it found, so fewer and shorter searches do.
 NEXT_COMB_STARTS, NEXT_CONT_STARTS, NEXT_CONT_ITERATIONS = 3, 2, 20
 BLOCK = 2**21  # entries of a matrix computed at once
@@ -74,7 +75,7 @@ def _local_search(
             cross = kernel.mix(kernel.comb(moved), None if cont is None else cont[row[block]])
             gains[block] = acquisition.of_whitened(gp.whitened(cross))
         still = _step(z, values, active, row, column, code, gains, seen)
-        active = _first_of_each(z, still)
+        active = _best_half(values, _first_of_each(z, still))
         if len(active):
             d2[active] = kernel.metric(z[active], gp.z)
             distance[active] = region.distance(z[active])
@@ -117,6 +118,12 @@ def _first_of_each(z: Codes, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     if len(rows) < 2:
         return rows
     return rows[np.sort(np.unique(z[rows], axis=0, return_index=True)[1])]
+
+
+def _best_half(values: Array, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the better half of rows, though not fewer than `CONTENDERS` of them."""
+    keep = max(CONTENDERS, (len(rows) + 1) // 2)
+    return np.sort(rows[np.argsort(-values[rows], kind="stable")[:keep]])
 
 
 def _cont_kernel(acquisition: Acquisition, z: Codes) -> Array | None:
@@ -181,15 +188,11 @@ def _search(
             z, values = np.where(free[:, None], moved, z), np.where(free, gained, values)
         if comb:
             z, values = _local_search(acquisition, region, z, values, seen, rng=rng)
-            z, values = _distinct(z, values)
         if float(values.max()) <= before + 1e-6:
             break
+        rows = _best_half(values, _first_of_each(z, np.arange(len(z))))
+        z, values = z[rows], values[rows]
     return z, values
-
-
-def _distinct(z: Codes, values: Array) -> tuple[Codes, Array]:
-    rows = _first_of_each(z, np.arange(len(z)))
-    return z[rows], values[rows]
 
 
 def _normals(p: int, *, rng: np.random.Generator) -> Array:
@@ -223,24 +226,24 @@ def propose(
     """
     chosen: list[Proposal] = []
     fixed = pending
-    most_fixed = len(pending) + n - 1
-    normals = _normals(most_fixed, rng=rng)
+    normals = _normals(len(pending) + n - 1, rng=rng)
     pool: Pool | None = None
     combinatorial = bool(len(region.space.combinatorial))
-    starts, iterations = COMB_STARTS if combinatorial else CONT_STARTS, CONT_ITERATIONS
+    starts = COMB_STARTS if combinatorial else CONT_STARTS
+    iterations = MIXED_ITERATIONS if combinatorial else CONT_ITERATIONS
     best = float(y.min())
     while len(chosen) < n:
         acquisition = Acquisition.of(gp, y, fixed, normals, best)
         if pool is None:
-            region, pool = pool_of(gp, region, seen, everything, most_fixed, rng=rng)
+            region, pool = pool_of(acquisition, region, seen, everything, rng=rng)
             if pool is None:
                 break
         order = pool.best(acquisition, starts)
         if robust and combinatorial and not chosen and pool.values[order[0]] < HOPELESS:
             # The model takes the best value for luck and sees no way to beat it. What it believes can be beaten.
             best = max(best, gp.believed_best(y))
-            pool.forget()
             acquisition = Acquisition.of(gp, y, fixed, normals, best)
+            pool.forget(acquisition)
             order = pool.best(acquisition, starts)
         order = order[seen.first_fresh(pool.z[order], 1 if pool.complete else starts)]
         if not len(order):
@@ -250,7 +253,7 @@ def propose(
         if not pool.complete:
             z, values = _search(acquisition, region, z, values, seen, iterations, rng=rng)
             if len(chosen) + 1 < n:
-                pool.add(acquisition.gp, z)
+                pool.add(acquisition, z)
         top = int(values.argmax())
         chosen.append(Proposal(z[top], float(values[top])))
         fixed = np.concatenate([fixed, z[top : top + 1]])

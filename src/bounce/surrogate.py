@@ -31,6 +31,7 @@ LENGTHSCALE_BOUNDS = (5e-3, 1e3)
 SIGNAL_BOUNDS = (1e-3, 1e3)
 NOISE_BOUNDS = (NOISE_FLOOR, 1e1)
 ITERATIONS = 40
+TOLERANCE = 1e-6  # a fit ends when its log posterior changes by no more than this share
 OUTLIER = 10.0
 
 
@@ -195,7 +196,7 @@ def fit(space: Space, z: Codes, y: Array, starts: Sequence[Hyper]) -> Hyper:
             jac=True,
             method="L-BFGS-B",
             bounds=posterior.bounds,
-            options={"maxiter": ITERATIONS},
+            options={"maxiter": ITERATIONS, "ftol": TOLERANCE},
         )
         for start in starts
     ]
