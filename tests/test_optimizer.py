@@ -473,13 +473,15 @@ def test_of_many_observations_the_nearest_count(space: Space, monkeypatch: pytes
 
 def test_the_nearest_are_those_with_the_smallest_distance_to_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bounce.model.NEAREST", 30)
-    space, rng = mixed(4), np.random.default_rng(0)
+    rng = np.random.default_rng(0)
+    embedding = Embedding.random(mixed(4), len(mixed(4)), rng=rng)
+    space = embedding.latent
     z, values = space.sample(90, rng=rng), rng.normal(size=90)
     done, since = rng.random(90) < 0.9, np.arange(90) >= 80
     values[[85, 7]] = -9.0, -10.0
     done[7] = False  # a failed trial is no best one
     best = int(np.argmin(np.where(done & ~since, values, np.inf)))
-    found = _nearest(Embedding.random(space, len(space), rng=rng), z, values, done, since)
+    found = _nearest(embedding, z, values, done, since)
     assert len(found) == 30
     assert best in found
     assert list(found) == sorted(found)
