@@ -43,12 +43,14 @@ class Seen:
         """Say which points are unseen."""
         return np.array([key not in self.known and key not in self.taken for key in self.keys(z)], dtype=bool)
 
-    def first_fresh(self, z: Codes, n: int) -> NDArray[np.intp]:
-        """Return the first n unseen and different rows, without looking further than needed."""
+    def first_fresh(self, z: Codes, n: int, order: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
+        """Return the first n unseen and different rows, in some order, without looking further than needed."""
+        order = np.arange(len(z)) if order is None else order
         rows: list[int] = []
         found: set[bytes] = set()
-        for start in range(0, len(z), CHUNK):
-            for i, key in enumerate(self.keys(z[start : start + CHUNK]), start):
+        for start in range(0, len(order), CHUNK):
+            part = order[start : start + CHUNK]
+            for i, key in zip(part.tolist(), self.keys(z[part]), strict=True):
                 if key not in self.known and key not in self.taken and key not in found:
                     found.add(key)
                     rows.append(i)
@@ -84,7 +86,6 @@ class Pool:
         """Take in more candidates, found on the way, instead of the least valuable ones."""
         least = np.argsort(self.values, kind="stable")[: len(z)]
         z = z[: len(least)]
-        self.z = self.z.copy()
         self.z[least], self._cross[least] = z, self._with_data(acquisition, z)
         self.values[least] = acquisition.bound(self._cross[least])
 

@@ -33,8 +33,8 @@ CONT_STARTS = 10
 CONTENDERS = 4  # searches that go on to the end; of more, the better half after every step
 ROUNDS = 5  # interleaved steps of a mixed search
 CONT_ITERATIONS, MIXED_ITERATIONS = 50, 20  # of L-BFGS, the latter in each round
-# A further point of a batch starts from what the points before it found, so fewer and shorter searches do.
-NEXT_COMB_STARTS, NEXT_CONT_STARTS, NEXT_CONT_ITERATIONS = 3, 2, 20
+# A further point of a batch starts from what the points before it found, so one short search does.
+NEXT_COMB_STARTS, NEXT_CONT_STARTS, NEXT_ROUNDS, NEXT_ITERATIONS = 1, 2, 1, 20
 BLOCK = 2**21  # entries of a matrix computed at once
 HOPELESS = -15.0  # a log EI so low that the model holds the best value for luck
 MOVES = 2**14  # neighbours looked at per start and step; beyond it, a random part of them
@@ -174,13 +174,14 @@ def _search(
     z: Codes,
     values: Array,
     seen: Seen,
+    rounds: int,
     iterations: int,
     *,
     rng: np.random.Generator,
 ) -> tuple[Codes, Array]:
     """Improve the starts: bins by local search, reals by gradients, both in turn where there are both."""
     comb, reals = len(region.space.combinatorial), len(region.space.reals)
-    for _ in range(ROUNDS if comb and reals else 1):
+    for _ in range(rounds if comb and reals else 1):
         before = float(values.max())
         if reals:
             moved, gained = _climb_reals(acquisition, region, z, values, iterations)
@@ -230,7 +231,7 @@ def propose(
     pool: Pool | None = None
     combinatorial = bool(len(region.space.combinatorial))
     starts = COMB_STARTS if combinatorial else CONT_STARTS
-    iterations = MIXED_ITERATIONS if combinatorial else CONT_ITERATIONS
+    rounds, iterations = ROUNDS, MIXED_ITERATIONS if combinatorial else CONT_ITERATIONS
     best = float(y.min())
     while len(chosen) < n:
         acquisition = Acquisition.of(gp, y, fixed, normals, best)
@@ -245,13 +246,13 @@ def propose(
             acquisition = Acquisition.of(gp, y, fixed, normals, best)
             pool.forget(acquisition)
             order = pool.best(acquisition, starts)
-        order = order[seen.first_fresh(pool.z[order], 1 if pool.complete else starts)]
+        order = seen.first_fresh(pool.z, 1 if pool.complete else starts, order)
         if not len(order):
             pool = None  # every candidate is taken: draw again
             continue
         z, values = pool.z[order], pool.values[order]
         if not pool.complete:
-            z, values = _search(acquisition, region, z, values, seen, iterations, rng=rng)
+            z, values = _search(acquisition, region, z, values, seen, rounds, iterations, rng=rng)
             if len(chosen) + 1 < n:
                 pool.add(acquisition, z)
         top = int(values.argmax())
@@ -259,5 +260,5 @@ def propose(
         fixed = np.concatenate([fixed, z[top : top + 1]])
         seen.take(z[top : top + 1])
         starts = NEXT_COMB_STARTS if combinatorial else NEXT_CONT_STARTS
-        iterations = NEXT_CONT_ITERATIONS
+        rounds, iterations = NEXT_ROUNDS, NEXT_ITERATIONS
     return chosen

@@ -32,7 +32,7 @@ SIGNAL_BOUNDS = (1e-3, 1e3)
 NOISE_BOUNDS = (NOISE_FLOOR, 1e1)
 ITERATIONS = 40
 TOLERANCE = 1e-6  # a fit ends when its log posterior changes by no more than this share
-OUTLIER = 10.0
+OUTLIER, OUTLIER_ROOM = 10.0, 0.25
 
 
 def standardized(values: Array) -> Array:
@@ -46,15 +46,27 @@ def standardized(values: Array) -> Array:
 
 
 def clipped(values: Array) -> Array:
-    """Return values, outliers on the bad side lowered to the worst value that is none.
+    """Return values, outliers on the bad side lowered to little more than the worst value that is none.
 
     An outlier is further above the median than `OUTLIER` times what the best is below it. How bad it is says
-    little of where the good points are, but would set the scale: a penalty of 1e6 makes all else look equal.
+    little of where the good points are, but would set the scale: a penalty of 1e6 makes all else look equal. Which
+    of two is the worse one still counts, on a log scale: where every point breaks a rule, fewer are the way.
     """
     best = float(values.min())
     median = float(np.sort(values)[(len(values) - 1) // 2])  # the lower one, which no sum can overflow
     limit = median + OUTLIER * (median - best)
-    return np.minimum(values, values[values <= limit].max()) if best < median else values
+    out = values > limit
+    if not best < median or not out.any():
+        return values
+    worst = float(values[~out].max())
+    room = max(OUTLIER_ROOM * worst - OUTLIER_ROOM * median, OUTLIER_ROOM * median - OUTLIER_ROOM * best)
+    far = np.log(0.5 * values[out] - 0.5 * median)  # parts, since a difference of the whole may overflow
+    near = math.log(0.5 * limit - 0.5 * median)
+    share = (far - near) / max(float(far.max()) - near, 1e-12)
+    tamed = values.copy()
+    with np.errstate(over="ignore"):
+        tamed[out] = np.minimum(values[out], worst + room * share)
+    return tamed
 
 
 def _log_gamma(x: Array, shape: Array, rate: Array) -> Array:
