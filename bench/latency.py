@@ -7,11 +7,13 @@ once: distances, Matérn-5/2, posterior mean and variance.
     python bench/latency.py --grid                # Bounce and its alternatives, by sizes and kinds; or --full
     python bench/latency.py --grid --methods bounce,reference --reference CHECKOUT --reference-python PYTHON
 
-The rows of the grid are written to a table as they are measured; what is there is not measured again.
+The rows of the grid are written to a table as they are measured; what is there is not measured again. Everything
+runs with one thread for linear algebra, unless OPENBLAS_NUM_THREADS says otherwise.
 """
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -20,6 +22,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy and scipy are loaded
 
 import numpy as np
 import typer

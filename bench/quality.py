@@ -47,6 +47,7 @@ class Cell:
     seed: int
     evals: int
     limit: float
+    batch: int = 1
 
     @property
     def title(self) -> str:
@@ -56,7 +57,8 @@ class Cell:
     @property
     def path(self) -> Path:
         """The finished trace."""
-        return self.out / self.title / f"{self.method}-seed{self.seed}.jsonl"
+        batch = f"-batch{self.batch}" if self.batch > 1 else ""
+        return self.out / self.title / f"{self.method}{batch}-seed{self.seed}.jsonl"
 
     @property
     def part(self) -> Path:
@@ -94,7 +96,7 @@ def run(cell: Cell) -> None:
     problem.evaluate(baselines.initial_points(problem.space, 0, 1))  # tables are read before the clock runs
     optimizer: Any
     if cell.method == scores.REFERENCE:
-        optimizer = Bounce(problem.space, cell.evals, seed=cell.seed)
+        optimizer = Bounce(problem.space, cell.evals, batch_size=cell.batch, seed=cell.seed)
     else:
         optimizer = baselines.make(cell.method, problem.space, cell.evals, cell.seed)
     parent = parent_process()

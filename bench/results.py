@@ -1,4 +1,4 @@
-"""Measure everything and renew RESULTS.md: how good the methods get, and what their suggestions cost.
+"""Measure everything and renew RESULTS.md: how good the methods get, what batches bring, what suggestions cost.
 
 BOUNCE_DATA=FOLDER python bench/results.py --quick --jobs 2
 BOUNCE_DATA=FOLDER python bench/results.py --jobs 2
@@ -20,18 +20,37 @@ SLOW = "gp-sampler,botorch"  # seconds to minutes per ask: fewer seeds, and a li
 QUICK = "bounce,random,tpe,cmaes"
 
 
-def commands(quick: bool, jobs: int, out: Path, document: Path, published: Sequence[Path]) -> list[list[str]]:
+def commands(
+    quick: bool,
+    jobs: int,
+    out: Path,
+    document: Path,
+    published: Sequence[Path],
+    reference: tuple[Path, Path] | None = None,
+) -> list[list[str]]:
     """Return what is run, one after the other."""
     quality = [str(HERE / "quality.py"), "--jobs", str(jobs), "--out", str(out)]
+    batches = [str(HERE / "batches.py"), "--jobs", str(jobs), "--out", str(out), "--results", str(document)]
+    theirs = (
+        [] if reference is None else ["--reference", str(reference[0]), "--reference-python", str(reference[1])]
+    )
+    whole = [[str(HERE / "whole.py"), *theirs, "--results", str(document)]] if theirs else []
     latency = [str(HERE / "latency.py"), "--grid", "--table", str(out / "latency.csv"), "--results", str(document)]
     shown = ["--results", str(document), *(word for path in published for word in ("--published", str(path)))]
     if quick:
-        return [[*quality, "--quick", *shown], [*latency, "--methods", QUICK]]
+        return [
+            [*quality, "--quick", *shown],
+            [*batches, "--problems", "labs50", "--seeds", "0"],
+            *whole,
+            [*latency, "--methods", QUICK],
+        ]
     return [
         [*quality, "--methods", FAST],
         [*quality, "--methods", SLOW, "--seeds", "0-2", "--limit", "300"],
         [*quality, "--only-report", *shown],
-        latency,
+        batches,
+        *whole,
+        [*latency, *theirs],
     ]
 
 
@@ -41,9 +60,12 @@ def main(
     out: Annotated[Path, typer.Option(help="The folder of traces and rows.")] = HERE / "traces",
     document: Annotated[Path, typer.Option(help="The document whose tables are renewed.")] = HERE / "RESULTS.md",
     published: Annotated[list[Path] | None, typer.Option(help="Runs of the authors' code to show (CSV).")] = None,
+    reference: Annotated[Path | None, typer.Option(help="A checkout of the authors' code.")] = None,
+    reference_python: Annotated[Path | None, typer.Option(help="The Python that has its packages.")] = None,
 ) -> None:
     """Measure everything and renew the document."""
-    for command in commands(quick, jobs, out, document, published or []):
+    theirs = None if reference is None else (reference, reference_python or Path(sys.executable))
+    for command in commands(quick, jobs, out, document, published or [], theirs):
         if (code := subprocess.run([sys.executable, *command]).returncode) != 0:
             raise typer.Exit(code)
 

@@ -12,13 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+import batches
 import report
 import results
 import scores
+import whole
 from bounce.errors import InvalidInput
 from bounce.traces import FIELDS, Trace, read
 from quality import METHODS, Cell
+from quality import run as quality_run
 from scores import AUTHORS, Scores
+from whole import Whole
 
 ROOT = Path(__file__).parent.parent
 
@@ -225,8 +229,9 @@ def test_a_document_without_markers_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_results_need_no_more_than_commands_that_exist(quick: bool, tmp_path: Path) -> None:
     document = tmp_path / "RESULTS.md"
-    made = results.commands(quick, 2, tmp_path, document, [])
-    assert sum(["--results", str(document)] == [a, b] for words in made for a, b in pairwise(words)) == 2
+    made = results.commands(quick, 2, tmp_path, document, [], (tmp_path, tmp_path))
+    assert sum(["--results", str(document)] == [a, b] for words in made for a, b in pairwise(words)) == 4
+    assert len(results.commands(quick, 2, tmp_path, document, [])) == len(made) - 1  # no whole runs
     for words in made:
         assert Path(words[0]).exists()
         options = {word for word in words if word.startswith("--")}
@@ -243,5 +248,35 @@ def test_the_results_need_no_more_than_commands_that_exist(quick: bool, tmp_path
 
 def test_the_document_has_the_markers() -> None:
     text = (ROOT / "bench" / "RESULTS.md").read_text()
-    for name in ("quality", "latency"):
+    for name in ("quality", "batches", "whole", "latency"):
         assert text.count(f"<!-- {name}: begin -->") == text.count(f"<!-- {name}: end -->") == 1
+
+
+def test_batches_are_compared_after_as_many_batches() -> None:
+    runs = {("p", 1, 200): [falling(0.0), falling(2.0)], ("p", 5, 1000): [falling(-1.0, 1000)]}
+    lines = batches.markdown(runs).splitlines()
+    assert lines[0] == "**p**"
+    one, five = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines[-2:])
+    assert one[:3] == ["1", "200", "2"]
+    assert [float(cell.split()[0]) for cell in one[3:8]] == pytest.approx(
+        [1.879, 1.754, 1.503, 1.0, 1.0], abs=1e-3
+    )
+    assert [float(cell) for cell in five[3:8]] == pytest.approx([-0.124, -0.249, -0.4995, -1.0, -1.0], abs=1e-3)
+    assert [one[8], five[8]] == ["100", "500"]  # half a second per ask
+
+
+def test_a_batch_has_a_trace_of_its_own(tmp_path: Path) -> None:
+    cell = Cell(tmp_path, "labs50", "bounce", 3, 12, 60.0, 5)
+    assert cell.path.name == "bounce-batch5-seed3.jsonl"
+    quality_run(cell)
+    rows = read(cell.path).rows
+    assert len(rows) == 12
+    assert len({row["seconds_ask"] for row in rows}) == 3  # batches of 5, 5 and 2
+
+
+def test_whole_runs_are_compared_by_their_ratio() -> None:
+    ours = whole.ours("labs50", 0, 8)
+    assert ours.best < 0
+    assert ours.seconds > 0
+    table = whole.markdown([("labs50", 0, Whole(2.0, -4.0), Whole(31.0, -3.5))])
+    assert table.splitlines()[-1] == "| labs50 | 0 | 2.0 | -4 | 31 | -3.5 | 16 | 10 |"

@@ -22,7 +22,7 @@ FEWEST, MOST, PER_BIN = 2000, 5000, 200  # candidates: min(5000, max(2000, 200·
 RAW_SAMPLES = 512  # where all bins are real; in a mixed space, as many that leave the other bins as they are
 TRIES = 8  # pools drawn before a region counts as empty
 CHUNK = 64  # points whose keys are made at once
-AT_ONCE = 256  # candidates whose acquisition is brought up to date together
+AT_ONCE = 128  # candidates whose acquisition is brought up to date together
 
 Keys = Callable[[Codes], list[bytes]]
 
@@ -84,8 +84,8 @@ class Pool:
 
     def add(self, acquisition: Acquisition, z: Codes) -> None:
         """Take in more candidates, found on the way, instead of the least valuable ones."""
-        least = np.argsort(self.values, kind="stable")[: len(z)]
-        z = z[: len(least)]
+        z = z[: len(self.z)]
+        least = np.argpartition(self.values, len(z) - 1)[: len(z)]
         self.z[least], self._cross[least] = z, self._with_data(acquisition, z)
         self.values[least] = acquisition.bound(self._cross[least])
 

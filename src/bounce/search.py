@@ -34,7 +34,8 @@ CONTENDERS = 4  # searches that go on to the end; of more, the better half after
 ROUNDS = 5  # interleaved steps of a mixed search
 CONT_ITERATIONS, MIXED_ITERATIONS = 50, 20  # of L-BFGS, the latter in each round
 # A further point of a batch starts from what the points before it found, so one short search does.
-NEXT_COMB_STARTS, NEXT_CONT_STARTS, NEXT_ROUNDS, NEXT_ITERATIONS = 1, 2, 1, 20
+NEXT_COMB_STARTS, NEXT_CONT_STARTS, NEXT_ROUNDS = 1, 2, 1
+NEXT_CONT_ITERATIONS, NEXT_MIXED_ITERATIONS = 20, 10
 BLOCK = 2**21  # entries of a matrix computed at once
 HOPELESS = -15.0  # a log EI so low that the model holds the best value for luck
 MOVES = 2**14  # neighbours looked at per start and step; beyond it, a random part of them
@@ -260,5 +261,5 @@ def propose(
         fixed = np.concatenate([fixed, z[top : top + 1]])
         seen.take(z[top : top + 1])
         starts = NEXT_COMB_STARTS if combinatorial else NEXT_CONT_STARTS
-        rounds, iterations = NEXT_ROUNDS, NEXT_ITERATIONS
+        rounds, iterations = NEXT_ROUNDS, NEXT_MIXED_ITERATIONS if combinatorial else NEXT_CONT_ITERATIONS
     return chosen
