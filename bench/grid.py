@@ -64,14 +64,16 @@ class Cost:
 
 
 def cases(methods: Sequence[str], *, full: bool) -> list[Case]:
-    """Return the whole grid, or mostly one factor varied at a time: 50 variables, 200 observations, one point."""
+    """Return the whole grid, or a part: mostly one factor varied at a time, and the sizes that have a target."""
     if full:
         places = [(k, d, n, b) for k in KINDS for d in DIMS for n in OBSERVED for b in BATCHES]
     else:
         places = [("binary", d, 200, 1) for d in DIMS]
         places += [("binary", 50, n, 1) for n in OBSERVED]
         places += [(kind, 50, 200, b) for kind in KINDS for b in (1, 20)]
-        places += [("real", d, 500, 1) for d in (50, 500)]
+        places += [("mixed", 100, n, 1) for n in (200, 1000, 2000)]
+        places += [(kind, 100, 1000, 1) for kind in KINDS]
+        places += [("real", 500, 500, 1), ("real", 1000, 1000, 1), ("mixed", 500, 2000, 1)]
     return [Case(method, *place) for method in methods for place in dict.fromkeys(places)]
 
 

@@ -139,10 +139,13 @@ def main(
     table: Annotated[Path, typer.Option(help="The rows of the grid.")] = Path("bench/traces/latency.csv"),
     reference: Annotated[Path | None, typer.Option(help="A checkout of the authors' code.")] = None,
     reference_python: Annotated[Path | None, typer.Option(help="The Python that has its packages.")] = None,
+    only_report: Annotated[
+        bool, typer.Option("--only-report", help="Measure nothing, show what is there.")
+    ] = False,
     results: Annotated[Path | None, typer.Option(help="The document whose table is renewed.")] = None,
 ) -> None:
     """Measure what an ask costs."""
-    if not over_grid and not full:
+    if not over_grid and not full and not only_report:
         summary()
         return
     names = methods.split(",")
@@ -156,7 +159,10 @@ def main(
     if grid.REFERENCE in names and (reference is None or not (reference / "bounce").is_dir()):
         raise InvalidInput(f"--reference must be a checkout with a folder bounce in it, not {str(reference)!r}")
     where = None if reference is None else (reference, reference_python or Path(sys.executable))
-    found = measure_grid(names, table, Console(stderr=True), full=full, reference=where)
+    if only_report:
+        found = grid.read(table)
+    else:
+        found = measure_grid(names, table, Console(stderr=True), full=full, reference=where)
     text = grid.markdown(found)
     table.with_suffix(".md").write_text(text, encoding="utf-8")
     if results is not None:

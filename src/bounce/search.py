@@ -37,6 +37,9 @@ CONT_ITERATIONS, MIXED_ITERATIONS = 50, 20  # of L-BFGS, the latter in each roun
 NEXT_COMB_STARTS, NEXT_CONT_STARTS, NEXT_ROUNDS = 1, 2, 1
 NEXT_CONT_ITERATIONS, NEXT_MIXED_ITERATIONS = 20, 10
 BLOCK = 2**21  # entries of a matrix computed at once
+SCAN = (
+    2**20
+)  # covariances that the first step of all local searches may take: where one takes many, fewer are begun
 HOPELESS = -15.0  # a log EI so low that the model holds the best value for luck
 MOVES = 2**14  # neighbours looked at per start and step; beyond it, a random part of them
 
@@ -209,6 +212,11 @@ def _normals(p: int, *, rng: np.random.Generator) -> Array:
     return np.asarray(ndtri(np.clip(uniform, 1e-9, 1.0 - 1e-9)).T)
 
 
+def _comb_starts(gp: GP, region: Region) -> int:
+    moves = len(neighbours(region.space, region.centre[None])[0])
+    return int(np.clip(SCAN // max(1, moves * len(gp.z)), CONTENDERS, COMB_STARTS))
+
+
 def propose(
     gp: GP,
     y: Array,
@@ -231,7 +239,7 @@ def propose(
     normals = _normals(len(pending) + n - 1, rng=rng)
     pool: Pool | None = None
     combinatorial = bool(len(region.space.combinatorial))
-    starts = COMB_STARTS if combinatorial else CONT_STARTS
+    starts = _comb_starts(gp, region) if combinatorial else CONT_STARTS
     rounds, iterations = ROUNDS, MIXED_ITERATIONS if combinatorial else CONT_ITERATIONS
     best = float(y.min())
     while len(chosen) < n:
