@@ -117,6 +117,15 @@ def latency(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, env=dict(os.environ), capture_output=True, text=True, timeout=300)
 
 
+def test_a_report_holds_all_rows_and_measures_nothing(tmp_path: Path) -> None:
+    table = tmp_path / "latency.csv"
+    for dims in (7, 11):  # not of the grid
+        grid.write(table, Case("tpe", "real", dims, 30, 1), Cost(9, 0.1, 0.25, 0.15, 2.5, 100.0, ""))
+    done = latency(tmp_path, "--only-report", "--table", str(table))
+    assert done.returncode == 0, done.stderr
+    assert [line.split("|")[1].strip() for line in done.stdout.splitlines()[2:]] == ["7 real", "11 real"]
+
+
 def test_the_command_shows_and_files_what_is_there_without_measuring_again(tmp_path: Path) -> None:
     table = tmp_path / "latency.csv"
     for i, case in enumerate(grid.cases(["tpe"], full=False)):
