@@ -145,7 +145,7 @@ def summary(times: Sequence[float], unit: float, note: str = "") -> Cost:
     return Cost(len(times), median, p95, float(np.mean(times)), median / unit, mib, note)
 
 
-def run(case: Case, reference: tuple[Path, Path] | None = None) -> Cost:
+def run(case: Case, reference: tuple[Path, Path] | None = None, patience: float = PATIENCE) -> Cost:
     """Measure a case in a process of its own, and be patient but not forever."""
     environment = dict(os.environ) | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     if case.method == REFERENCE:
@@ -158,10 +158,10 @@ def run(case: Case, reference: tuple[Path, Path] | None = None) -> Cost:
         words = [sys.executable, __file__, json.dumps(asdict(case))]
     try:
         done = subprocess.run(
-            words, env=environment, capture_output=True, text=True, timeout=PATIENCE, start_new_session=True
+            words, env=environment, capture_output=True, text=True, timeout=patience, start_new_session=True
         )
     except subprocess.TimeoutExpired:
-        return Cost(note=f"stopped: over {PATIENCE:.0f} seconds in all")
+        return Cost(note=f"stopped: over {patience:.0f} seconds in all")
     lines = done.stdout.strip().splitlines()
     if done.returncode != 0 or not lines:
         said = done.stderr.strip().splitlines()

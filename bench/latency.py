@@ -108,7 +108,13 @@ def summary() -> None:
 
 
 def measure_grid(
-    methods: list[str], table: Path, console: Console, *, full: bool, reference: tuple[Path, Path] | None
+    methods: list[str],
+    table: Path,
+    console: Console,
+    *,
+    full: bool,
+    reference: tuple[Path, Path] | None,
+    patience: float,
 ) -> dict[grid.Case, grid.Cost]:
     """Measure what is missing of a grid, and return all of it."""
     wanted = grid.cases(methods, full=full)
@@ -123,7 +129,7 @@ def measure_grid(
                 if grid.hopeless(case, known):
                     known[case] = grid.Cost(note="not tried: a smaller case was stopped")
                 else:
-                    known[case] = grid.run(case, reference)
+                    known[case] = grid.run(case, reference, patience)
                 grid.write(table, case, known[case])
             progress.advance(task)
     return {case: known[case] for case in wanted}
@@ -139,6 +145,7 @@ def main(
     table: Annotated[Path, typer.Option(help="The rows of the grid.")] = Path("bench/traces/latency.csv"),
     reference: Annotated[Path | None, typer.Option(help="A checkout of the authors' code.")] = None,
     reference_python: Annotated[Path | None, typer.Option(help="The Python that has its packages.")] = None,
+    patience: Annotated[float, typer.Option(min=1.0, help="Seconds that a case may take.")] = grid.PATIENCE,
     only_report: Annotated[
         bool, typer.Option("--only-report", help="Measure nothing, show what is there.")
     ] = False,
@@ -162,7 +169,7 @@ def main(
     if only_report:
         found = grid.read(table)
     else:
-        found = measure_grid(names, table, Console(stderr=True), full=full, reference=where)
+        found = measure_grid(names, table, Console(stderr=True), full=full, reference=where, patience=patience)
     text = grid.markdown(found)
     table.with_suffix(".md").write_text(text, encoding="utf-8")
     if results is not None:

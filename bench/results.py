@@ -17,7 +17,7 @@ import typer
 HERE = Path(__file__).parent
 FAST = "bounce,random,tpe,smac,cmaes,nevergrad"
 SLOW = "gp-sampler,botorch"  # seconds to minutes per ask: fewer seeds, and a limit
-QUICK = "bounce,random,tpe,cmaes"
+QUICK = "bounce,tpe"
 
 
 def commands(
@@ -42,7 +42,7 @@ def commands(
             [*quality, "--quick", *shown],
             [*batches, "--problems", "labs50", "--seeds", "0"],
             *whole,
-            [*latency, "--methods", QUICK],
+            [*latency, "--methods", QUICK, "--patience", "60"],
         ]
     return [
         [*quality, "--methods", FAST],
