@@ -20,7 +20,7 @@ from rich.markdown import Markdown
 
 import report
 import scores
-from bounce.errors import BounceError
+from bounce.errors import BounceError, InvalidInput
 from bounce.traces import Trace
 from quality import PROBLEMS, Cell, numbers, run_all, words
 
@@ -68,6 +68,7 @@ def main(
         for batch, evals in SIZES
         for seed in numbers(seeds)
     ]
+    report.check(results, "batches", out=out)
     missing = [cell for cell in cells if cell.missing()]
     if missing:
         run_all(missing, jobs, Console(stderr=True))
@@ -75,6 +76,8 @@ def main(
     for cell in cells:
         if (trace := cell.trace()) is not None:
             found.setdefault((cell.title, cell.batch, cell.evals), []).append(trace)
+    if not found:
+        raise InvalidInput(f"no run was finished in {str(out)!r}")
     table = markdown(found)
     if results is not None:
         report.renew(results, "batches", table)

@@ -141,7 +141,9 @@ METHODS = ["bounce", *baselines.names()]
 def main(
     over_grid: Annotated[bool, typer.Option("--grid", help="Measure over sizes, kinds and methods.")] = False,
     full: Annotated[bool, typer.Option("--full", help="The whole grid rather than a part of it.")] = False,
-    methods: Annotated[str, typer.Option(help="Names with commas between them.")] = ",".join(METHODS),
+    methods: Annotated[str, typer.Option(help="Names with commas between them, for the grid.")] = ",".join(
+        METHODS
+    ),
     table: Annotated[Path, typer.Option(help="The rows of the grid.")] = Path("bench/traces/latency.csv"),
     reference: Annotated[Path | None, typer.Option(help="A checkout of the authors' code.")] = None,
     reference_python: Annotated[Path | None, typer.Option(help="The Python that has its packages.")] = None,
@@ -155,6 +157,7 @@ def main(
     if not over_grid and not full and not only_report:
         summary()
         return
+    report.check(results, "latency", files=[table] if only_report else [])
     names = methods.split(",")
     if reference is not None and grid.REFERENCE not in names:
         names.append(grid.REFERENCE)

@@ -155,6 +155,8 @@ def numbers(text: str) -> list[int]:
         first, _, last = part.partition("-")
         if not first.isdecimal() or not (last or first).isdecimal():
             raise InvalidInput(f"seeds must be numbers such as 0-9 or 0,1,5, not {text!r}")
+        if int(last or first) < int(first):
+            raise InvalidInput(f"the seeds {part!r} are none: the first must not be above the last")
         seeds += range(int(first), int(last or first) + 1)
     return seeds
 
@@ -195,6 +197,7 @@ def main(
         for problem in words(problems, PROBLEMS, "problem")
         for seed in numbers(seeds)
     ]
+    report.check(results, "quality", out=out, files=published or [])
     out.mkdir(parents=True, exist_ok=True)
     console = Console(stderr=True)
     missing = [] if only_report else [cell for cell in cells if cell.missing()]
@@ -203,7 +206,7 @@ def main(
     order = sorted(cells, key=lambda cell: PROBLEMS.index(cell.problem))
     traces = [(cell.title, cell.method, cell.seed, trace) for cell in order if (trace := cell.trace())]
     if not traces:
-        raise InvalidInput(f"there are no traces in {str(out)!r}: run without --only-report first")
+        raise InvalidInput(f"there is no trace of {evals} evaluations in {str(out)!r}")
     found = scores.of_traces(traces, marks)
     if published:
         found = scores.with_published(found, published)

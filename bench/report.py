@@ -8,17 +8,37 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from bounce.errors import InvalidInput
 
 
+def _markers(name: str) -> tuple[str, str]:
+    return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+
+
+def check(document: Path | None, *names: str, out: Path | None = None, files: Iterable[Path] = ()) -> None:
+    """Say what is wrong before anything is measured: a file or folder that is none, a document without markers."""
+    for path in (*files, *([] if document is None else [document])):
+        if not path.is_file():
+            raise InvalidInput(f"there is no file {str(path)!r}")
+    if out is not None and out.exists() and not out.is_dir():
+        raise InvalidInput(f"{str(out)!r} must be a folder")
+    if document is not None:
+        whole = document.read_text(encoding="utf-8")
+        for begin, end in map(_markers, names):
+            if whole.count(begin) != 1 or whole.count(end) != 1 or whole.index(begin) > whole.index(end):
+                raise InvalidInput(
+                    f"{document} must have the markers {begin!r} and {end!r}, once and in this order"
+                )
+
+
 def renew(document: Path, name: str, text: str, picture: Path | None = None) -> None:
     """Put a text, and a picture copied next to the document, between the markers of a name."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    check(document, name)
+    begin, end = _markers(name)
     whole = document.read_text(encoding="utf-8")
-    if whole.count(begin) != 1 or whole.count(end) != 1 or whole.index(begin) > whole.index(end):
-        raise InvalidInput(f"{document} must have the markers {begin!r} and {end!r}, once and in this order")
     if picture is not None:
         copy = document.with_name(picture.name)
         if copy.resolve() != picture.resolve():

@@ -14,6 +14,9 @@ from typing import Annotated
 
 import typer
 
+import report
+from bounce.errors import BounceError, InvalidInput
+
 HERE = Path(__file__).parent
 FAST = "bounce,random,tpe,smac,cmaes,nevergrad"
 SLOW = "gp-sampler,botorch"  # seconds to minutes per ask: fewer seeds, and a limit
@@ -64,6 +67,9 @@ def main(
     reference_python: Annotated[Path | None, typer.Option(help="The Python that has its packages.")] = None,
 ) -> None:
     """Measure everything and renew the document."""
+    report.check(document, "quality", "batches", "whole", "latency", out=out, files=published or [])
+    if reference is not None and not (reference / "bounce").is_dir():
+        raise InvalidInput(f"--reference must be a checkout with a folder bounce in it, not {str(reference)!r}")
     theirs = None if reference is None else (reference, reference_python or Path(sys.executable))
     for command in commands(quick, jobs, out, document, published or [], theirs):
         if (code := subprocess.run([sys.executable, *command]).returncode) != 0:
@@ -71,4 +77,7 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    try:
+        typer.run(main)
+    except BounceError as error:
+        raise SystemExit(f"results: {error}") from None

@@ -111,6 +111,7 @@ def main(
     results: Annotated[Path | None, typer.Option(help="The document whose table is renewed.")] = None,
 ) -> None:
     """Measure whole runs of Bounce and of the authors' implementation."""
+    report.check(results, "whole")
     names = problems.split(",")
     for name in names:
         if name not in THEIRS:

@@ -209,7 +209,11 @@ def test_a_run_beyond_its_time_is_stopped_and_told(tmp_path: Path) -> None:
         ("--methods nonsense", "there is no method 'nonsense'; the names are bounce, random"),
         ("--problems nonsense", "there is no problem 'nonsense'; the names are labs50"),
         ("--seeds many", "seeds must be numbers such as 0-9 or 0,1,5, not 'many'"),
-        ("--only-report", "there are no traces in 'traces'"),
+        ("--only-report", "there is no trace of 8 evaluations in 'traces'"),
+        ("--seeds 5-2", "the seeds '5-2' are none: the first must not be above the last"),
+        ("--published nowhere.csv", "there is no file 'nowhere.csv'"),
+        ("--results nowhere.md", "there is no file 'nowhere.md'"),
+        ("--out /dev/null", "'/dev/null' must be a folder"),
     ],
 )
 def test_bad_input_to_the_command_is_one_sentence(words: str, said: str, tmp_path: Path) -> None:
@@ -280,3 +284,19 @@ def test_whole_runs_are_compared_by_their_ratio() -> None:
     assert ours.seconds > 0
     table = whole.markdown([("labs50", 0, Whole(2.0, -4.0), Whole(31.0, -3.5))])
     assert table.splitlines()[-1] == "| labs50 | 0 | 2.0 | -4 | 31 | -3.5 | 16 | 10 |"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--document nowhere.md", "there is no file 'nowhere.md'"),
+        ("--reference nowhere", "must be a checkout with a folder bounce in it, not 'nowhere'"),
+        ("--out /dev/null", "'/dev/null' must be a folder"),
+    ],
+)
+def test_the_results_begin_with_what_is_wrong(words: str, said: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "bench" / "results.py"), "--quick", *words.split()]
+    done = subprocess.run(command, cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.startswith("results: ")
+    assert said in done.stderr

@@ -42,7 +42,7 @@ def run(
     known = set(space.keys(gp.z)) | set(space.keys(blocked) if blocked is not None else [])
     seen = Seen(space.keys, known)
     held = rows(space, pending, 99)
-    everything = (lambda: nothing(space)) if not np.isfinite(space.size) or space.size > 5000 else space.grid
+    everything = (lambda: nothing(space)) if space.size > 5000 else space.grid
     chosen = propose(gp, y, held, region, n, seen, everything, rng=np.random.default_rng(seed))
     z = np.array([p.z for p in chosen]).reshape(len(chosen), len(space))
     return (
