@@ -49,7 +49,7 @@ def markdown(found: Found) -> str:
 
 
 def _mean(values: Sequence[float]) -> str:
-    return scores.mean(values, len(values))
+    return scores.mean_and_error(values, len(values))
 
 
 def main(

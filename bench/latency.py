@@ -36,6 +36,7 @@ import report
 from bounce import Binary, Bounce, Categorical, Ordinal, Real, Space, baselines
 from bounce.errors import BounceError, InvalidInput
 from bounce.parameters import Parameter
+from reference import check
 from yardstick import dense_scoring, seconds
 
 
@@ -166,8 +167,8 @@ def main(
             raise InvalidInput(
                 f"there is no method {name!r}; the names are {', '.join(METHODS)}, {grid.REFERENCE}"
             )
-    if grid.REFERENCE in names and (reference is None or not (reference / "bounce").is_dir()):
-        raise InvalidInput(f"--reference must be a checkout with a folder bounce in it, not {str(reference)!r}")
+    if grid.REFERENCE in names:
+        check(reference)
     where = None if reference is None else (reference, reference_python or Path(sys.executable))
     if only_report:
         found = grid.read(table)

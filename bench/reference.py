@@ -12,6 +12,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
+from bounce.errors import InvalidInput
+
 if TYPE_CHECKING:
     from grid import Case
 
@@ -89,6 +91,12 @@ bounce = Bounce()
 bounce.run()
 answer(bounce.benchmark.times, "stopped: it ended by itself")
 """
+
+
+def check(path: Path | None) -> None:
+    """Refuse what is no checkout of the implementation."""
+    if path is None or not (path / "bounce").is_dir():
+        raise InvalidInput(f"--reference must be a checkout with a folder bounce in it, not {str(path)!r}")
 
 
 def command(

@@ -15,7 +15,8 @@ from typing import Annotated
 import typer
 
 import report
-from bounce.errors import BounceError, InvalidInput
+from bounce.errors import BounceError
+from reference import check
 
 HERE = Path(__file__).parent
 FAST = "bounce,random,tpe,smac,cmaes,nevergrad"
@@ -68,8 +69,8 @@ def main(
 ) -> None:
     """Measure everything and renew the document."""
     report.check(document, "quality", "batches", "whole", "latency", out=out, files=published or [])
-    if reference is not None and not (reference / "bounce").is_dir():
-        raise InvalidInput(f"--reference must be a checkout with a folder bounce in it, not {str(reference)!r}")
+    if reference is not None:
+        check(reference)
     theirs = None if reference is None else (reference, reference_python or Path(sys.executable))
     for command in commands(quick, jobs, out, document, published or [], theirs):
         if (code := subprocess.run([sys.executable, *command]).returncode) != 0:

@@ -141,7 +141,7 @@ def markdown(scores: Scores, marks: Sequence[int] = MARKS) -> str:
             "".join(f" {mark} |" for mark in marks) + " p | s per ask |\n|" + "---|" * (len(marks) + 4) + "\n"
         )
         for method, runs in methods.items():
-            cells = [mean(list(runs.at(mark).values()), len(runs.best)) for mark in marks]
+            cells = [mean_and_error(list(runs.at(mark).values()), len(runs.best)) for mark in marks]
             p = None
             if method not in (REFERENCE, AUTHORS) and REFERENCE in methods:
                 p = p_value(methods[REFERENCE].at(last), runs.at(last))
@@ -158,7 +158,7 @@ def markdown(scores: Scores, marks: Sequence[int] = MARKS) -> str:
     return text.getvalue()
 
 
-def mean(values: Sequence[float], seeds: int) -> str:
+def mean_and_error(values: Sequence[float], seeds: int) -> str:
     """Return mean ± standard error, with the number of runs where it is not all of them.
 
     The mean has four digits, or as many as the error calls for.

@@ -27,6 +27,7 @@ from rich.markdown import Markdown
 import report
 from bounce import Bounce, benchmarks
 from bounce.errors import BounceError, InvalidInput
+from reference import check
 
 THEIRS = {"pest25": "PestControl", "ackley53": "Ackley53", "labs50": "Labs"}
 FASTER = {"pest25": 20, "ackley53": 20, "labs50": 10}  # times, that is the target
@@ -116,8 +117,7 @@ def main(
     for name in names:
         if name not in THEIRS:
             raise InvalidInput(f"there is no problem {name!r} of both; the names are {', '.join(THEIRS)}")
-    if not (reference / "bounce").is_dir():
-        raise InvalidInput(f"--reference must be a checkout with a folder bounce in it, not {str(reference)!r}")
+    check(reference)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         driver = Path(folder) / "driver.py"

@@ -13,7 +13,7 @@ from bounce.candidates import Pool, Seen
 from bounce.kernels import Hyper, Kernel
 from bounce.parameters import Codes, Kind
 from bounce.region import Region, ball_size, moved_reals, neighbours
-from bounce.search import HOPELESS, propose
+from bounce.search import COMB_STARTS, CONTENDERS, HOPELESS, _best_half, _comb_starts, propose
 from bounce.surrogate import GP, standardized
 from spaces import binary, mixed, reals, rows, spaces
 
@@ -272,3 +272,19 @@ def test_the_best_candidates_are_found_without_looking_at_all(space: Space, pend
     order = pool.best(second, 5)
     np.testing.assert_allclose(np.sort(exact[order[:5]]), np.sort(exact)[-5:], rtol=1e-9)
     assert (pool.z == found).all(axis=1).sum() == 2
+
+
+def test_the_better_half_of_the_searches_goes_on() -> None:
+    values = np.array([5.0, 1.0, 9.0, 3.0, 7.0, 0.0, 8.0, 2.0, 6.0, 4.0, -1.0])
+    assert list(_best_half(values, np.arange(11))) == [0, 2, 4, 6, 8, 9]
+    assert list(_best_half(values, np.array([1, 3, 5, 7, 9]))) == [1, 3, 7, 9]  # no fewer than four
+    assert list(_best_half(values, np.array([5, 10]))) == [5, 10]
+
+
+def test_fewer_searches_are_begun_where_one_is_long() -> None:
+    starts = []
+    for dims in (30, 300, 3000):
+        space = Space([Categorical(f"c{i}", list("abcde")) for i in range(dims)])
+        gp, y = model(space, n=200)
+        starts.append(_comb_starts(gp, region_of(space, gp.z[int(y.argmin())], 5)))
+    assert starts == [COMB_STARTS, 2**20 // (4 * 300 * 200), CONTENDERS]

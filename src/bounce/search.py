@@ -37,9 +37,7 @@ CONT_ITERATIONS, MIXED_ITERATIONS = 50, 20  # of L-BFGS, the latter in each roun
 NEXT_COMB_STARTS, NEXT_CONT_STARTS, NEXT_ROUNDS = 1, 2, 1
 NEXT_CONT_ITERATIONS, NEXT_MIXED_ITERATIONS = 20, 10
 BLOCK = 2**21  # entries of a matrix computed at once
-SCAN = (
-    2**20
-)  # covariances that the first step of all local searches may take: where one takes many, fewer are begun
+SCAN = 2**20  # covariances in the first step of all local searches; where one takes many, fewer are begun
 HOPELESS = -15.0  # a log EI so low that the model holds the best value for luck
 MOVES = 2**14  # neighbours looked at per start and step; beyond it, a random part of them
 
@@ -213,6 +211,7 @@ def _normals(p: int, *, rng: np.random.Generator) -> Array:
 
 
 def _comb_starts(gp: GP, region: Region) -> int:
+    """Return how many local searches to begin: what `SCAN` allows, from `CONTENDERS` to `COMB_STARTS`."""
     moves = len(neighbours(region.space, region.centre[None])[0])
     return int(np.clip(SCAN // max(1, moves * len(gp.z)), CONTENDERS, COMB_STARTS))
 
