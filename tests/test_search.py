@@ -13,7 +13,16 @@ from bounce.candidates import Pool, Seen
 from bounce.kernels import Hyper, Kernel
 from bounce.parameters import Codes, Kind
 from bounce.region import Region, ball_size, moved_reals, neighbours
-from bounce.search import COMB_STARTS, CONTENDERS, HOPELESS, _best_half, _comb_starts, propose
+from bounce.search import (
+    COMB_STARTS,
+    CONTENDERS,
+    HOPELESS,
+    NEXT_MOVES,
+    _beside,
+    _best_half,
+    _comb_starts,
+    propose,
+)
 from bounce.surrogate import GP, standardized
 from spaces import binary, mixed, reals, rows, spaces
 
@@ -130,6 +139,22 @@ def test_moved_reals_leave_all_other_bins_alone() -> None:
     changed = z[:, space.reals] != centre[space.reals]
     assert changed.any(axis=1).all()
     assert not changed.all()
+
+
+def test_what_lies_beside_a_chosen_point_differs_in_one_bin_and_stays_in_the_region() -> None:
+    space = mixed(4)
+    rng = np.random.default_rng(0)
+    region = region_of(space, rows(space, 1)[0], 2)
+    z = region.centre.copy()
+    _, column, code = (moves[[0, -1]] for moves in neighbours(space, region.centre[None]))
+    z[column] = code  # two bins differ, which is as far as the region goes
+    near = _beside(region, z, rng=rng)
+    assert (np.count_nonzero(near != z, axis=1) == 1).all()
+    assert (region.distance(near) <= 2).all()
+    back = {column[0], column[1]}
+    assert {int(np.flatnonzero(row != z)[0]) for row in near} == back
+    large = binary(1000)
+    assert len(_beside(region_of(large, rows(large, 1)[0], 5), rows(large, 1)[0], rng=rng)) == NEXT_MOVES
 
 
 @pytest.mark.parametrize("n", [1, 3])

@@ -126,15 +126,18 @@ class Acquisition:
         """Return values (m,) at latent points."""
         return self.of_whitened(self.gp.whitened(self.gp.kernel(z, self.gp.z)))
 
-    def with_gradient(self, z: Codes) -> tuple[Array, Array]:
-        """Return values (m,) and their gradients (m, n_cont) with respect to the reals."""
+    def with_gradient(self, z: Codes, k_c: Array | None = None) -> tuple[Array, Array]:
+        """Return values (m,) and their gradients (m, n_cont) with respect to the reals.
+
+        `k_c` is the kernel of the other bins, for a caller that moves the reals alone and computes it once.
+        """
         gp, kernel = self.gp, self.gp.kernel
         space, hyper = kernel.space, kernel.hyper
         x, points = kernel.scaled(z), gp.scaled
         r2 = squared_distance(x, points)
         k_r, slope = matern52_and_slope(r2)
         if len(space.combinatorial):
-            k_c = kernel.comb(kernel.metric(z, gp.z))
+            k_c = kernel.comb(kernel.metric(z, gp.z)) if k_c is None else k_c
             by_r = hyper.rho * k_c + (1.0 - hyper.rho)
             cross = kernel.mix(k_c, k_r)
         else:

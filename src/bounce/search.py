@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from bounce.acquisition import SAMPLES, Acquisition
 from bounce.candidates import Pool, Seen, pool_of
 from bounce.linalg import Array
 from bounce.parameters import Codes, on_grid
-from bounce.region import Region, neighbours
+from bounce.region import Region, around, neighbours
 from bounce.surrogate import GP
 
 COMB_STARTS = 20
@@ -33,7 +33,8 @@ CONT_STARTS = 10
 CONTENDERS = 4  # searches that go on to the end; of more, the better half after every step
 ROUNDS = 5  # interleaved steps of a mixed search
 CONT_ITERATIONS, MIXED_ITERATIONS = 50, 20  # of L-BFGS, the latter in each round
-# A further point of a batch starts from what the points before it found, so one short search does.
+# A further point of a batch starts beside what the points before it found, so one short search does.
+NEXT_MOVES = 200  # neighbours of a chosen point that become candidates for the next
 NEXT_COMB_STARTS, NEXT_CONT_STARTS, NEXT_ROUNDS = 1, 2, 1
 NEXT_CONT_ITERATIONS, NEXT_MIXED_ITERATIONS = 20, 10
 BLOCK = 2**21  # entries of a matrix computed at once
@@ -148,11 +149,13 @@ def _climb_reals(
     reals = region.space.reals
     shape = (len(z), len(reals))
     low, high = region.box
+    kernel, points = acquisition.gp.kernel, acquisition.gp.z
+    k_c = kernel.comb(kernel.metric(z, points)) if len(region.space.combinatorial) else None
 
     def loss(flat: Array) -> tuple[float, Array]:
         moved = z.copy()
         moved[:, reals] = flat.reshape(shape)
-        value, gradient = acquisition.with_gradient(moved)
+        value, gradient = acquisition.with_gradient(moved, k_c)
         return -float(value.sum()), -gradient.ravel()
 
     run = minimize(
@@ -216,6 +219,12 @@ def _comb_starts(gp: GP, region: Region) -> int:
     return int(np.clip(SCAN // max(1, moves * len(gp.z)), CONTENDERS, COMB_STARTS))
 
 
+def _beside(region: Region, z: Codes, *, rng: np.random.Generator) -> Codes:
+    """Return neighbours of a point of the region that lie in it too, their bins changed and their reals not."""
+    near = around(replace(region, centre=z), NEXT_MOVES, rng=rng)
+    return near[region.distance(near) <= region.radius]
+
+
 def propose(
     gp: GP,
     y: Array,
@@ -261,9 +270,10 @@ def propose(
         z, values = pool.z[order], pool.values[order]
         if not pool.complete:
             z, values = _search(acquisition, region, z, values, seen, rounds, iterations, rng=rng)
-            if len(chosen) + 1 < n:
-                pool.add(acquisition, z)
         top = int(values.argmax())
+        if not pool.complete and len(chosen) + 1 < n:
+            others = np.delete(z, top, axis=0)
+            pool.add(acquisition, np.concatenate([others, _beside(region, z[top], rng=rng)]))
         chosen.append(Proposal(z[top], float(values[top])))
         fixed = np.concatenate([fixed, z[top : top + 1]])
         seen.take(z[top : top + 1])
