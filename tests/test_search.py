@@ -313,3 +313,14 @@ def test_fewer_searches_are_begun_where_one_is_long() -> None:
         gp, y = model(space, n=200)
         starts.append(_comb_starts(gp, region_of(space, gp.z[int(y.argmin())], 5)))
     assert starts == [COMB_STARTS, 2**20 // (4 * 300 * 200), CONTENDERS]
+
+
+@given(spaces(most=6), st.integers(1, 30), st.integers(0, 5), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_a_bound_is_never_below_the_value(space: Space, n: int, seed: int, repeated: bool) -> None:
+    gp, y = model(space, n=n, seed=seed)
+    if repeated:
+        gp, y = GP.at(gp.kernel, np.tile(gp.z[:1], (n, 1))), np.zeros(n)
+    acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
+    z = rows(space, 50, 7)
+    assert (acquisition.bound(gp.kernel(z, gp.z)) >= acquisition(z) - 1e-9).all()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
@@ -26,6 +27,8 @@ from bounce.surrogate import GP
 SAMPLES = 64
 LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 VARIANCE_FLOOR = 1e-10  # of the prior variance
+DIRECTIONS = 16  # observations that bound a variance
+SLACK = 1e-9  # of the prior variance, for the rounding of a bound
 
 
 def log_h(u: Array) -> Array:
@@ -108,15 +111,29 @@ class Acquisition:
             values[lost] = _log_sum(log_h(u[lost])) - math.log(u.shape[1]) + np.log(sigma[lost])
         return values
 
+    @cached_property
+    def _screen(self) -> Array:
+        """What turns covariances (m, n) into means and into parts of the whitened vectors (n, 1 + directions).
+
+        The directions are those of the constant and of the best observations, near which a search goes on: what
+        they alone tell of a candidate is less than what all data do.
+        """
+        n = len(self.beta)
+        factor = self.gp.factor[:n, :n]
+        best = np.argsort(product(factor, self.beta[:, None])[:, 0], kind="stable")[:DIRECTIONS]
+        constant = solve_lower(factor, np.ones((n, 1)))
+        directions = np.linalg.qr(np.concatenate([constant, factor[best].T], axis=1))[0]
+        return solve_lower(factor, np.concatenate([self.beta[:, None], directions], axis=1), transposed=True)
+
     def bound(self, cross: Array) -> Array:
         """Return what candidates with covariances (m, n) with the data are worth at most (m,), at O(n) each.
 
-        The mean given the data is exact; the variance is the prior's, and the fixed points are left out.
+        The mean given the data is exact; the variance is at least as large, and the fixed points are left out.
         """
-        n = len(self.beta)
-        alpha = solve_lower(self.gp.factor[:n, :n], self.beta[:, None], transposed=True)
-        sigma = math.sqrt(self.gp.kernel.prior)
-        return log_ei(product(cross, alpha)[:, 0], np.full(len(cross), sigma), self.best)
+        prior = self.gp.kernel.prior
+        parts = product(cross, self._screen)
+        variance = prior - np.einsum("mj,mj->m", parts[:, 1:], parts[:, 1:]) + SLACK * prior
+        return log_ei(parts[:, 0], deviation(variance, prior), self.best)
 
     def of_whitened(self, v: Array) -> Array:
         """Return values (m,) of candidates given by whitened cross-covariances."""
