@@ -286,6 +286,38 @@ def test_whole_runs_are_compared_by_their_ratio() -> None:
     assert table.splitlines()[-1] == "| labs50 | 0 | 2.0 | -4 | 31 | -3.5 | 16 | 10 |"
 
 
+def test_a_whole_run_of_a_checkout_is_made_in_its_own_folder_with_the_same_seed(tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    (checkout / "bounce" / "benchmarks").mkdir(parents=True)
+    stubs = {
+        "gin.py": "said = []\ndef parse_config_files_and_bindings(files, bindings): said.extend(bindings)\n",
+        "torch.py": "import numpy\nseeds, cat = [], numpy.concatenate\n"
+        "def set_num_threads(n): assert n == 1\nmanual_seed = seeds.append\n",
+        "bounce/__init__.py": "",
+        "bounce/benchmarks/__init__.py": "",
+        "bounce/bounce.py": "import os, gin, numpy, torch\nclass Bounce:\n def run(self):\n"
+        "  assert os.path.samefile(os.getcwd(), os.path.dirname(os.path.dirname(__file__)))\n"
+        "  assert 'Bounce.benchmark=@Labs()' in gin.said and os.environ['OMP_NUM_THREADS'] == '1'\n"
+        "  assert 'Bounce.maximum_number_evaluations=8' in gin.said and 'PYTHONPATH' not in os.environ\n"
+        "  self.fx_global, self.fx_tr = numpy.array([-0.5]), numpy.array([-1.0 - torch.seeds[0]])\n",
+    }
+    for name, text in stubs.items():
+        (checkout / name).write_text(text)
+    document = tmp_path / "R.md"
+    document.write_text("<!-- whole: begin -->\n<!-- whole: end -->\n")
+    words = f"--reference {checkout} --reference-python {sys.executable} --problems labs50 --seed 3 --evals 8"
+    done = subprocess.run(
+        [sys.executable, str(Path(whole.__file__)), *words.split(), "--results", str(document)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    row = next(line for line in document.read_text().splitlines() if line.startswith("| labs50 |"))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert (cells[0], cells[1], cells[5], cells[7]) == ("labs50", "3", "-4", "10")
+    assert float(cells[3]) == pytest.approx(whole.ours("labs50", 3, 8).best, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
