@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from bounce.kernels import matern52_and_slope, squared_distance
-from bounce.linalg import Array, product, solve_lower
+from bounce.linalg import Array, orthonormal, product, solve_lower
 from bounce.parameters import Codes
 from bounce.surrogate import GP
 
@@ -122,7 +122,7 @@ class Acquisition:
         factor = self.gp.factor[:n, :n]
         best = np.argsort(product(factor, self.beta[:, None])[:, 0], kind="stable")[:DIRECTIONS]
         constant = solve_lower(factor, np.ones((n, 1)))
-        directions = np.linalg.qr(np.concatenate([constant, factor[best].T], axis=1))[0]
+        directions = orthonormal(np.concatenate([constant, factor[best].T], axis=1))
         return solve_lower(factor, np.concatenate([self.beta[:, None], directions], axis=1), transposed=True)
 
     def bound(self, cross: Array) -> Array:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, blas, lapack
+from scipy.linalg import LinAlgError, blas, lapack, qr
 
 Array = NDArray[np.float64]
 
@@ -59,3 +59,8 @@ def inverse(factor: Array) -> Array:
     full: Array = lower + lower.T
     full[np.diag_indices(len(full))] *= 0.5
     return full
+
+
+def orthonormal(columns: Array) -> Array:
+    """Return orthonormal columns that span those given."""
+    return np.asarray(qr(columns, mode="economic")[0])
