@@ -167,8 +167,8 @@ def main(
     if not over_grid and not full and not only_report:
         summary()
         return
-    report.check(results, "latency", files=[table] if only_report else [])
-    names = methods.split(",")
+    report.check(results, "latency", out=table.parent, files=[table] if only_report else [])
+    names = [name.strip() for name in methods.split(",")]
     if reference is not None and grid.REFERENCE not in names:
         names.append(grid.REFERENCE)
     for name in names:
@@ -177,7 +177,7 @@ def main(
                 f"there is no method {name!r}; the names are {', '.join(METHODS)}, {grid.REFERENCE}"
             )
     if grid.REFERENCE in names:
-        check(reference)
+        check(reference, reference_python)
     where = None if reference is None else (reference, reference_python or Path(sys.executable))
     if only_report:
         found = grid.read(table)

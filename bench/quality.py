@@ -34,6 +34,7 @@ from clock import Stopped, limited
 
 RANDOMIZED = ("labs50", "maxsat60", "pest25", "contamination25", "ackley53", "svm53", "cluster60")
 PLAIN = ("branin500", "hartmann500", "lasso-dna")
+MOST_SEEDS = 10_000
 QUICK = {"methods": "bounce,random,tpe,cmaes", "problems": "labs50,ackley53,pest25,branin500", "seeds": "0-3"}
 
 
@@ -157,13 +158,15 @@ def numbers(text: str) -> list[int]:
             raise InvalidInput(f"seeds must be numbers such as 0-9 or 0,1,5, not {text!r}")
         if int(last or first) < int(first):
             raise InvalidInput(f"the seeds {part!r} are none: the first must not be above the last")
+        if int(last or first) - int(first) >= MOST_SEEDS:
+            raise InvalidInput(f"{part!r} are more than {MOST_SEEDS} seeds")
         seeds += range(int(first), int(last or first) + 1)
     return seeds
 
 
 def words(text: str, known: Sequence[str], what: str) -> list[str]:
     """Return the names in a text, all of them known."""
-    names = text.split(",")
+    names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in known:
             raise InvalidInput(f"there is no {what} {name!r}; the names are {', '.join(known)}")
@@ -198,7 +201,6 @@ def main(
         for seed in numbers(seeds)
     ]
     report.check(results, "quality", out=out, files=published or [])
-    out.mkdir(parents=True, exist_ok=True)
     console = Console(stderr=True)
     missing = [] if only_report else [cell for cell in cells if cell.missing()]
     if missing:

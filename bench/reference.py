@@ -7,6 +7,7 @@ of its own kind that notes when it is called, and the times between the calls ar
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import mkdtemp
@@ -93,9 +94,13 @@ answer(bounce.benchmark.times, "stopped: it ended by itself")
 """
 
 
-def check(path: Path | None) -> None:
-    """Refuse what is no checkout of the implementation."""
-    if path is None or not (path / "bounce").is_dir():
+def check(path: Path | None, python: Path | None = None) -> None:
+    """Refuse what is no checkout of the implementation, and a Python that is none."""
+    if path is None:
+        raise InvalidInput("the method reference needs --reference CHECKOUT")
+    if python is not None and shutil.which(python) is None:
+        raise InvalidInput(f"--reference-python must be a Python that has its packages, not {str(python)!r}")
+    if not (path / "bounce").is_dir():
         raise InvalidInput(f"--reference must be a checkout with a folder bounce in it, not {str(path)!r}")
 
 

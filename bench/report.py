@@ -23,8 +23,11 @@ def check(document: Path | None, *names: str, out: Path | None = None, files: It
     for path in (*files, *([] if document is None else [document])):
         if not path.is_file():
             raise InvalidInput(f"there is no file {str(path)!r}")
-    if out is not None and out.exists() and not out.is_dir():
-        raise InvalidInput(f"{str(out)!r} must be a folder")
+    if out is not None:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInput(f"{str(out)!r} must be a folder: {error.strerror}") from None
     if document is not None:
         whole = document.read_text(encoding="utf-8")
         for begin, end in map(_markers, names):

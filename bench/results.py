@@ -70,7 +70,7 @@ def main(
     """Measure everything and renew the document."""
     report.check(document, "quality", "batches", "whole", "latency", out=out, files=published or [])
     if reference is not None:
-        check(reference)
+        check(reference, reference_python)
     theirs = None if reference is None else (reference, reference_python or Path(sys.executable))
     for command in commands(quick, jobs, out, document, published or [], theirs):
         if (code := subprocess.run([sys.executable, *command]).returncode) != 0:

@@ -103,7 +103,7 @@ def ranks(scores: Scores, mark: int) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for methods in scores.values():
         own = {method: runs.at(mark) for method, runs in methods.items() if method != AUTHORS}
-        means = [np.mean(list(at.values())) if at else np.inf for at in own.values()]
+        means = [rounded(float(np.mean(list(at.values())))) if at else np.inf for at in own.values()]
         for method, rank in zip(own, rankdata(means), strict=True):
             found.setdefault(method, []).append(float(rank))
     return found
@@ -158,6 +158,11 @@ def markdown(scores: Scores, marks: Sequence[int] = MARKS) -> str:
     return text.getvalue()
 
 
+def rounded(value: float) -> float:
+    """Return a value without its last digits, in which means of equal values differ."""
+    return float(f"{value:.13g}")
+
+
 def mean_and_error(values: Sequence[float], seeds: int) -> str:
     """Return mean ± standard error, with the number of runs where it is not all of them.
 
@@ -169,6 +174,7 @@ def mean_and_error(values: Sequence[float], seeds: int) -> str:
         float(np.mean(values)),
         float(np.std(values, ddof=min(1, len(values) - 1)) / np.sqrt(len(values))),
     )
+    error = error if error > 1e-13 * abs(mean) else 0.0
     digits = 4 if error == 0 or mean == 0 else int(np.clip(np.ceil(np.log10(abs(mean) / error)) + 1, 4, 15))
     some = f" ({len(values)} of {seeds})" if len(values) < seeds else ""
     return f"{mean:.{digits}g}{f' ± {error:.2g}' if len(values) > 1 else ''}{some}"

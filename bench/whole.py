@@ -113,11 +113,11 @@ def main(
 ) -> None:
     """Measure whole runs of Bounce and of the authors' implementation."""
     report.check(results, "whole")
-    names = problems.split(",")
+    names = [name.strip() for name in problems.split(",")]
     for name in names:
         if name not in THEIRS:
             raise InvalidInput(f"there is no problem {name!r} of both; the names are {', '.join(THEIRS)}")
-    check(reference)
+    check(reference, reference_python)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         driver = Path(folder) / "driver.py"

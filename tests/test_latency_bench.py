@@ -146,7 +146,12 @@ def test_the_command_shows_and_files_what_is_there_without_measuring_again(tmp_p
     [
         ("--grid --methods nonsense", "there is no method 'nonsense'; the names are bounce, random"),
         ("--grid --reference nowhere", "a checkout with a folder bounce in it, not 'nowhere'"),
-        ("--grid --methods reference", "a checkout with a folder bounce in it, not 'None'"),
+        ("--grid --methods reference", "the method reference needs --reference CHECKOUT"),
+        ("--grid --table /dev/null/x.csv", "'/dev/null' must be a folder"),
+        (
+            f"--grid --reference {ROOT / 'src'} --reference-python /no/python",
+            "must be a Python that has its packages",
+        ),
     ],
 )
 def test_bad_input_to_the_command_is_one_sentence(words: str, said: str, tmp_path: Path) -> None:

@@ -74,6 +74,12 @@ def test_ranks_by_hand() -> None:
     assert scores.ranks(found, 200) == {"bounce": [1.0, 2.5], "tpe": [2.0, 1.0], "random": [3.0, 2.5]}
 
 
+def test_the_rounding_of_a_mean_decides_no_rank_and_is_no_error() -> None:
+    found = measured({"p": {"bounce": [0.1] * 3, "tpe": [0.1]}})  # the mean of the three is another number
+    assert scores.ranks(found, 200) == {"bounce": [1.5], "tpe": [1.5]}
+    assert scores.mean_and_error([12.07] * 10, 10) == "12.07 ± 0"
+
+
 def test_who_got_nowhere_ranks_last() -> None:
     found = scores.of_traces([("p", "fast", 0, falling(9.0)), ("p", "slow", 0, falling(0.0, n=60))])
     assert scores.ranks(found, 200) == {"fast": [1.0], "slow": [2.0]}
@@ -208,12 +214,14 @@ def test_a_run_beyond_its_time_is_stopped_and_told(tmp_path: Path) -> None:
     [
         ("--methods nonsense", "there is no method 'nonsense'; the names are bounce, random"),
         ("--problems nonsense", "there is no problem 'nonsense'; the names are labs50"),
+        ("--seeds 0-99999999999", "are more than 10000 seeds"),
         ("--seeds many", "seeds must be numbers such as 0-9 or 0,1,5, not 'many'"),
         ("--only-report", "there is no trace of 8 evaluations in 'traces'"),
         ("--seeds 5-2", "the seeds '5-2' are none: the first must not be above the last"),
         ("--published nowhere.csv", "there is no file 'nowhere.csv'"),
         ("--results nowhere.md", "there is no file 'nowhere.md'"),
         ("--out /dev/null", "'/dev/null' must be a folder"),
+        ("--out /dev/null/x", "'/dev/null/x' must be a folder"),
     ],
 )
 def test_bad_input_to_the_command_is_one_sentence(words: str, said: str, tmp_path: Path) -> None:
@@ -324,6 +332,7 @@ def test_a_whole_run_of_a_checkout_is_made_in_its_own_folder_with_the_same_seed(
         ("--document nowhere.md", "there is no file 'nowhere.md'"),
         ("--reference nowhere", "must be a checkout with a folder bounce in it, not 'nowhere'"),
         ("--out /dev/null", "'/dev/null' must be a folder"),
+        ("--out /dev/null/x", "'/dev/null/x' must be a folder"),
     ],
 )
 def test_the_results_begin_with_what_is_wrong(words: str, said: str, tmp_path: Path) -> None:
