@@ -186,9 +186,13 @@ def read(path: Path) -> dict[Case, Cost]:
         if rows.fieldnames != COLUMNS:
             raise InvalidInput(f"{path} must have the columns {', '.join(COLUMNS)}: move it away to start anew")
         for row in rows:
-            case = Case(row["method"], row["kind"], *(int(row[name]) for name in ("dims", "observed", "batch")))
-            numbers = {name: float(row[name]) for name in ("median", "p95", "mean", "units", "mib")}
-            found[case] = Cost(asks=int(row["asks"]), note=row["note"], **numbers)
+            try:
+                sizes = [int(row[name]) for name in ("dims", "observed", "batch")]
+                numbers = {name: float(row[name]) for name in ("median", "p95", "mean", "units", "mib")}
+                cost = Cost(asks=int(row["asks"]), note=row["note"], **numbers)
+            except (ValueError, TypeError) as error:
+                raise InvalidInput(f"{path}, line {rows.line_num}: {error}") from None
+            found[Case(row["method"], row["kind"], *sizes)] = cost
     return found
 
 

@@ -75,7 +75,10 @@ def with_published(scores: Scores, paths: Sequence[Path]) -> Scores:
                 if row["method"].startswith("authors"):
                     runs = found.setdefault(row["problem_randomized"], {})
                     run = runs.setdefault((row["method"], row["seed"]), {})
-                    run[int(row["evaluations"])] = float(row["best"])
+                    try:
+                        run[int(row["evaluations"])] = float(row["best"])
+                    except (ValueError, TypeError) as error:
+                        raise InvalidInput(f"{path}, line {rows.line_num}: {error}") from None
     more = {problem: dict(methods) for problem, methods in scores.items()}
     for problem in more:
         if (known := found.get(problem.removesuffix("-randomized"))) is not None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import batches
+import grid
 import report
 import results
 import scores
@@ -78,6 +79,16 @@ def test_the_rounding_of_a_mean_decides_no_rank_and_is_no_error() -> None:
     found = measured({"p": {"bounce": [0.1] * 3, "tpe": [0.1]}})  # the mean of the three is another number
     assert scores.ranks(found, 200) == {"bounce": [1.5], "tpe": [1.5]}
     assert scores.mean_and_error([12.07] * 10, 10) == "12.07 ± 0"
+
+
+def test_a_wrong_cell_of_a_table_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text("method,problem_randomized,seed,evaluations,best\nauthors,p,0,50,low\n")
+    with pytest.raises(InvalidInput, match=r"runs.csv, line 2: .*'low'"):
+        scores.with_published({}, [path])
+    path.write_text(",".join(grid.COLUMNS) + "\nbounce,real,25,many" + "," * (len(grid.COLUMNS) - 4) + "\n")
+    with pytest.raises(InvalidInput, match=r"runs.csv, line 2: .*'many'"):
+        grid.read(path)
 
 
 def test_who_got_nowhere_ranks_last() -> None:
