@@ -40,10 +40,7 @@ from bounce.parameters import Parameter
 from reference import check
 from yardstick import dense_scoring, seconds
 
-STATES, REPEATS = (
-    4,
-    3,
-)  # optimizers that a row of the summary is the mean of, and asks of each, whose median counts
+STATES, REPEATS = 4, 3  # a row of the summary is a mean over states, in each the median of some asks
 
 
 def spaces() -> dict[str, tuple[Space, int]]:

@@ -1,6 +1,6 @@
 """Measure how good Bounce and its alternatives get: methods by problems by seeds.
 
-    BOUNCE_DATA=FOLDER python bench/quality.py --quick --jobs 2      # a part, under 20 minutes on two cores
+    BOUNCE_DATA=FOLDER python bench/quality.py --quick --jobs 2      # a part, minutes on two cores
     BOUNCE_DATA=FOLDER python bench/quality.py --jobs 2              # everything
 
 Every run is one trace, FOLDER/PROBLEM/METHOD-seedN.jsonl, that `bounce plot` reads too. A run that is there is not

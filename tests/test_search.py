@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bounce import Binary, Categorical, Integer, Ordinal, Space
-from bounce.acquisition import Acquisition
+from bounce import Binary, Categorical, Integer, Ordinal, Space, search
+from bounce.acquisition import Acquisition, log_ei
 from bounce.candidates import Pool, Seen
 from bounce.kernels import Hyper, Kernel
+from bounce.linalg import solve
 from bounce.parameters import Codes, Kind
 from bounce.region import Region, ball_size, moved_reals, neighbours
 from bounce.search import (
@@ -324,3 +325,48 @@ def test_a_bound_is_never_below_the_value(space: Space, n: int, seed: int, repea
     acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
     z = rows(space, 50, 7)
     assert (acquisition.bound(gp.kernel(z, gp.z)) >= acquisition(z) - 1e-9).all()
+
+
+def test_a_bound_is_close_where_the_best_observations_are() -> None:
+    space = mixed(6)
+    gp, y = model(space, n=40)
+    acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
+    best = gp.z[np.argsort(y)[:5]]
+    without = log_ei(gp.kernel(best, gp.z) @ solve(gp.factor, y[:, None])[:, 0], np.sqrt(gp.kernel.prior), y.min())
+    bound, value = acquisition.bound(gp.kernel(best, gp.z)), acquisition(best)
+    assert (bound - value < 0.1 * (without - value)).all()
+
+
+def test_climbs_with_the_kernel_of_fixed_bins_are_those_without() -> None:
+    space = mixed(6)
+    gp, y = model(space, n=40)
+    acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
+    z = rows(space, 5, 3)
+    kernel = gp.kernel
+    for handed, own in zip(
+        acquisition.with_gradient(z, kernel.comb(kernel.metric(z, gp.z))),
+        acquisition.with_gradient(z),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(handed, own)
+
+
+def test_neighbours_of_a_chosen_point_are_candidates_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    around: list[Codes] = []
+    added: list[Codes] = []
+    beside, add = search._beside, Pool.add
+
+    def noted(region: Region, z: Codes, *, rng: np.random.Generator) -> Codes:
+        around.append(z)
+        return beside(region, z, rng=rng)
+
+    def taken(pool: Pool, acquisition: Acquisition, z: Codes) -> None:
+        added.append(z)
+        add(pool, acquisition, z)
+
+    monkeypatch.setattr(search, "_beside", noted)
+    monkeypatch.setattr(Pool, "add", taken)
+    _, _, z, _, _ = run(binary(40), 6, 3)
+    np.testing.assert_array_equal(around, z[:2])
+    for chosen, more in zip(z, added, strict=False):
+        assert np.count_nonzero(np.count_nonzero(more != chosen, axis=1) == 1) >= 6

@@ -62,9 +62,9 @@ class Seen:
 class Pool:
     """Candidates of one ask, with what is known of their acquisition.
 
-    A variance is costly, so it is taken only where it matters: with the variance of the prior a candidate is worth
-    at least as much, and a further fixed point can only lower what it is worth. So values are upper bounds until
-    they are looked at, and only candidates whose bound reaches the best are.
+    A variance is costly, so it is taken only where it matters: with one that knows of a few observations only, a
+    candidate is worth at least as much, and a further fixed point can only lower what it is worth. So values are
+    upper bounds until they are looked at, and only candidates whose bound reaches the best are.
     """
 
     def __init__(self, acquisition: Acquisition, z: Codes, *, complete: bool) -> None:
