@@ -12,10 +12,12 @@ import io
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,6 @@ import numpy as np
 from bounce import Binary, Bounce, Categorical, Ordinal, Real, Space, baselines
 from bounce.errors import BounceError, InvalidInput
 from bounce.parameters import Parameter
-from clock import Stopped, limited
 from yardstick import dense_scoring, seconds
 
 KINDS = ("binary", "categorical", "ordinal", "mixed", "real")
@@ -111,6 +112,29 @@ def optimizer_of(case: Case, space: Space) -> Any:
     if case.method != "bounce":
         return baselines.make(case.method, space, budget, 0, initial=case.observed)
     return Bounce(space, 100_000, seed=0, initial_dims=len(space), budget_to_input=50_000)
+
+
+class Stopped(BaseException):
+    """The time is over. Not an Exception, so that no package takes it for one of its own."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise `Stopped` inside after so many seconds. Needs the main thread of a Unix process.
+
+    Whatever was interrupted may be left locked: a process should do little after it, and end at once.
+    """
+
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def measure(case: Case) -> Cost:

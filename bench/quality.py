@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,11 +32,11 @@ import scores
 from bounce import Bounce, baselines, benchmarks
 from bounce.errors import BounceError, InvalidInput
 from bounce.traces import FIELDS, Trace, read
-from clock import Stopped, limited
 
 RANDOMIZED = ("labs50", "maxsat60", "pest25", "contamination25", "ackley53", "svm53", "cluster60")
 PLAIN = ("branin500", "hartmann500", "lasso-dna")
 MOST_SEEDS = 10_000
+LOOK = 0.5  # seconds between looks at the runs
 QUICK = {"methods": "bounce,random,tpe,cmaes", "problems": "labs50,ackley53,pest25,branin500", "seeds": "0-3"}
 
 
@@ -49,6 +51,9 @@ class Cell:
     evals: int
     limit: float
     batch: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.method} on {self.title}, seed {self.seed}"
 
     @property
     def title(self) -> str:
@@ -90,9 +95,17 @@ class Cell:
             return trace is None
         return bool(json.loads(self.stopped.read_text()) < self.limit)
 
+    def stop(self) -> None:
+        """Make a trace of what a stopped run has written, but for a last line that is not whole."""
+        lines = self.part.read_bytes().splitlines(keepends=True) if self.part.exists() else []
+        if whole := [line for line in lines if line.endswith(b"\n")]:
+            self.part.write_bytes(b"".join(whole))
+            self.stopped.write_text(json.dumps(self.limit))
+            self.part.rename(self.path)
+
 
 def run(cell: Cell) -> None:
-    """Make a run and write its trace; the file gets its name when the run is over."""
+    """Make a run and write its trace: its clock starts with the file, which gets its name when the run is over."""
     problem = benchmarks.load(cell.problem, cell.problem in RANDOMIZED)
     problem.evaluate(baselines.initial_points(problem.space, 0, 1))  # tables are read before the clock runs
     optimizer: Any
@@ -102,51 +115,77 @@ def run(cell: Cell) -> None:
         optimizer = baselines.make(cell.method, problem.space, cell.evals, cell.seed)
     parent = parent_process()
     cell.path.parent.mkdir(parents=True, exist_ok=True)
-    cell.stopped.unlink(missing_ok=True)
-    try:
-        with cell.part.open("w", encoding="utf-8") as file, limited(cell.limit):
-            while not optimizer.done:
-                if parent is not None and not parent.is_alive():
-                    os._exit(1)  # nobody waits for this run any more
-                for trial in optimizer.ask():
-                    start = time.perf_counter()
-                    value = problem(trial.point)
-                    seconds = time.perf_counter() - start
-                    optimizer.tell(trial, value)
-                    facts = vars(trial) | {"value": value, "state": "done", "seconds_eval": seconds}
-                    file.write(json.dumps({field: facts[field] for field in FIELDS}) + "\n")
-                    file.flush()
-    except Stopped:
-        cell.stopped.write_text(json.dumps(cell.limit))
+    with cell.part.open("w", encoding="utf-8") as file:
+        while not optimizer.done:
+            if parent is not None and not parent.is_alive():
+                os._exit(1)  # nobody waits for this run any more
+            for trial in optimizer.ask():
+                start = time.perf_counter()
+                value = problem(trial.point)
+                seconds = time.perf_counter() - start
+                optimizer.tell(trial, value)
+                facts = vars(trial) | {"value": value, "state": "done", "seconds_eval": seconds}
+                file.write(json.dumps({field: facts[field] for field in FIELDS}) + "\n")
+                file.flush()
     cell.part.rename(cell.path)
+
+
+def work(cell: Cell) -> None:
+    """Make a run in this process, or say in a sentence why it failed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which stops this process
+    try:
+        run(cell)
+    except Exception as error:
+        sys.exit(f"{cell}: {type(error).__name__}: {error}")
+
+
+class Worker:
+    """A process that makes one run, and can be stopped at any moment without leaving anything locked."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.cell = cell
+        cell.stopped.unlink(missing_ok=True)
+        cell.part.unlink(missing_ok=True)
+        self.since: float | None = None
+        self.process = get_context("spawn").Process(target=work, args=(cell,))
+        self.process.start()
+
+    def look(self) -> int:
+        """Return how many evaluations the run has made; stop it if its time is over."""
+        try:
+            made = self.cell.part.read_bytes().count(b"\n")
+        except FileNotFoundError:  # it has not begun, or it is over
+            return 0
+        now = time.monotonic()
+        self.since = now if self.since is None else self.since
+        if now - self.since > self.cell.limit:
+            self.process.kill()
+            self.process.join()
+            self.cell.stop()
+        return made
 
 
 def run_all(cells: Sequence[Cell], jobs: int, console: Console) -> None:
     """Make all runs, each in a process of its own with one thread for linear algebra."""
     os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1)
-    with Progress(*columns, console=console) as progress, pool:
+    waiting, running, over = list(cells), list[Worker](), 0
+    with Progress(*columns, console=console) as progress:
         task = progress.add_task(f"{len(cells)} runs", total=sum(cell.evals for cell in cells))
-        running: dict[Future[None], Cell] = {pool.submit(run, cell): cell for cell in cells}
-        over = 0
         try:
-            while running:
-                finished, _ = wait(running, timeout=1.0, return_when="FIRST_COMPLETED")
-                for future in finished:
-                    cell = running.pop(future)
-                    over += cell.evals
-                    if (error := future.exception()) is not None:
-                        what = f"{cell.method} on {cell.title}, seed {cell.seed}"
-                        console.print(f"{what}: {type(error).__name__}: {error}", markup=False)
-                parts = (cell.part for cell in running.values())
-                now = sum(part.read_bytes().count(b"\n") for part in parts if part.exists())
-                progress.update(task, completed=over + now)
-        except BaseException:
-            for process in pool._processes.values():
-                process.terminate()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            while waiting or running:
+                while waiting and len(running) < jobs:
+                    running.append(Worker(waiting.pop(0)))
+                wait([worker.process.sentinel for worker in running], timeout=LOOK)
+                progress.update(task, completed=over + sum(worker.look() for worker in running))
+                for worker in [worker for worker in running if not worker.process.is_alive()]:
+                    running.remove(worker)
+                    over += worker.cell.evals
+                    if (worker.process.exitcode or 0) < 0 and not worker.cell.path.exists():
+                        console.print(f"{worker.cell}: its process was killed and left no trace")
+        finally:
+            for worker in running:
+                worker.process.kill()
 
 
 def numbers(text: str) -> list[int]:

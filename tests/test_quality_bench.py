@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import batches
 import grid
@@ -20,7 +21,7 @@ import scores
 import whole
 from bounce.errors import InvalidInput
 from bounce.traces import FIELDS, Trace, read
-from quality import METHODS, Cell
+from quality import METHODS, Cell, run_all
 from quality import run as quality_run
 from scores import AUTHORS, Scores
 from whole import Whole
@@ -218,6 +219,32 @@ def test_a_run_beyond_its_time_is_stopped_and_told(tmp_path: Path) -> None:
     cell.stopped.unlink()
     assert cell.trace() is None  # a shorter run, not a stopped one
     assert len(cut.rows if (cut := replace(cell, evals=3).trace()) else []) == 3
+
+
+def test_a_stopped_run_keeps_its_whole_lines(tmp_path: Path) -> None:
+    cell = Cell(tmp_path, "labs50", "random", 0, 8, 60.0)
+    quality_run(replace(cell, seed=1))
+    text = replace(cell, seed=1).path.read_text()
+    cell.stop()  # it had written nothing, or was over just before: nothing to keep
+    cell.part.write_text("half a li")
+    cell.stop()
+    assert cell.trace() is None
+    cell.part.write_text("".join(text.splitlines(keepends=True)[:3]) + "half a li")
+    cell.stop()
+    assert len(read(cell.path).rows) == 3
+    assert not cell.part.exists()
+    assert not cell.missing()
+
+
+def test_a_run_that_fails_says_so_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")  # as the runs set it: here it is taken back
+    cells = [Cell(tmp_path, problem, "random", 0, 3, 60.0) for problem in ("nonsense", "labs50")]
+    run_all(cells, 1, Console(stderr=True))
+    assert "random on nonsense, seed 0: InvalidInput: there is no problem 'nonsense'" in capfd.readouterr().err
+    assert [cell.missing() for cell in cells] == [True, False]
 
 
 @pytest.mark.parametrize(
