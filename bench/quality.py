@@ -37,7 +37,7 @@ RANDOMIZED = ("labs50", "maxsat60", "pest25", "contamination25", "ackley53", "sv
 PLAIN = ("branin500", "hartmann500", "lasso-dna")
 MOST_SEEDS = 10_000
 LOOK = 0.5  # seconds between looks at the runs
-QUICK = {"methods": "bounce,random,tpe,cmaes", "problems": "labs50,ackley53,pest25,branin500", "seeds": "0-3"}
+QUICK = ("bounce,random,tpe,cmaes", "labs50,ackley53,pest25,branin500", "0-3")
 
 
 @dataclass(frozen=True)
@@ -214,30 +214,35 @@ def words(text: str, known: Sequence[str], what: str) -> list[str]:
 
 METHODS = [scores.REFERENCE, *baselines.names()]
 PROBLEMS = [*RANDOMIZED, *PLAIN]
+ALL = (",".join(METHODS), ",".join(PROBLEMS), "0-9")
 
 
 def main(
-    methods: Annotated[str, typer.Option(help="Names with commas between them.")] = ",".join(METHODS),
-    problems: Annotated[str, typer.Option(help="Names with commas between them.")] = ",".join(PROBLEMS),
-    seeds: Annotated[str, typer.Option(help="Such as 0-9 or 0,1,5.")] = "0-9",
+    methods: Annotated[str | None, typer.Option(help="Names with commas between them; all if not given.")] = None,
+    problems: Annotated[str | None, typer.Option(help="Names with commas between them; all if not given.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="Such as 0-9 or 0,1,5; 0-9 if not given.")] = None,
     evals: Annotated[int, typer.Option(min=1, help="Evaluations per run.")] = 200,
     limit: Annotated[float, typer.Option(min=0.1, help="Seconds per run, then it is stopped.")] = 3600.0,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     out: Annotated[Path, typer.Option(help="The folder of the traces.")] = Path("bench/traces"),
     published: Annotated[list[Path] | None, typer.Option(help="Runs of the authors' code to show (CSV).")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Few methods, problems and seeds.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few methods, problems and seeds where none are given.")
+    ] = False,
     only_report: Annotated[bool, typer.Option("--only-report", help="Run nothing: show what is there.")] = False,
     results: Annotated[Path | None, typer.Option(help="The document whose table is renewed.")] = None,
 ) -> None:
     """Measure how good Bounce and its alternatives get, and write a table and a picture next to the traces."""
-    if quick:
-        methods, problems, seeds = QUICK["methods"], QUICK["problems"], QUICK["seeds"]
+    chosen = [
+        given or default
+        for given, default in zip((methods, problems, seeds), QUICK if quick else ALL, strict=True)
+    ]
     marks = sorted({min(mark, evals) for mark in scores.MARKS})
     cells = [
         Cell(out, problem, method, seed, evals, limit)
-        for method in words(methods, METHODS, "method")
-        for problem in words(problems, PROBLEMS, "problem")
-        for seed in numbers(seeds)
+        for method in words(chosen[0], METHODS, "method")
+        for problem in words(chosen[1], PROBLEMS, "problem")
+        for seed in numbers(chosen[2])
     ]
     report.check(results, "quality", out=out, files=published or [])
     console = Console(stderr=True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -16,10 +16,12 @@ import bounce
 from bounce import Binary, Bounce, Categorical, Integer, Ordinal, Real, Space, Trial
 from bounce.embedding import Embedding
 from bounce.errors import InvalidOption, InvalidState, InvalidTell, NothingToAsk
-from bounce.kernels import Metric
+from bounce.kernels import Hyper, Metric
+from bounce.linalg import Array
 from bounce.model import _nearest
+from bounce.parameters import Codes
 from bounce.search import propose
-from bounce.surrogate import GP
+from bounce.surrogate import GP, fit
 from spaces import binary, mixed, reals
 
 Point = dict[str, Any]
@@ -446,14 +448,26 @@ def test_a_run_goes_on_bit_for_bit_from_a_state_taken_at_any_moment(space: Space
 
 @pytest.mark.parametrize("space", [binary(12), mixed(3), reals(3)], ids=["binary", "mixed", "real"])
 def test_of_many_observations_the_nearest_count(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model holds few enough points, and a restored run the same ones."""
+    """The model holds few enough points, a fit fewer and in the same units, and a restored run the same ones."""
     monkeypatch.setattr("bounce.model.NEAREST", 12)
+    monkeypatch.setattr("bounce.model.FITTED", 8)
     sizes = []
+    fitted: list[tuple[Codes, Array]] = []
 
-    def watched(gp: GP, *args: Any, **options: Any) -> Any:
+    def watched_fit(latent: Space, z: Codes, y: Array, starts: Sequence[Hyper]) -> Hyper:
+        fitted.append((z, y))
+        return fit(latent, z, y, starts)
+
+    def watched(gp: GP, y: Array, *args: Any, **options: Any) -> Any:
         sizes.append(len(gp.z))
-        return propose(gp, *args, **options)
+        if fitted:  # this ask has fitted: its targets are those of the model, which are shifted by a mean
+            z, targets = fitted.pop()
+            assert len(z) <= 8
+            rows = [int(np.flatnonzero((gp.z == row).all(axis=1))[0]) for row in z]
+            np.testing.assert_allclose(np.diff(y[rows]), np.diff(targets), atol=1e-9)
+        return propose(gp, y, *args, **options)
 
+    monkeypatch.setattr("bounce.model.fit", watched_fit)
     monkeypatch.setattr("bounce.model.propose", watched)
 
     def run(*, restore: bool) -> Bounce:
@@ -471,8 +485,7 @@ def test_of_many_observations_the_nearest_count(space: Space, monkeypatch: pytes
     assert facts(run(restore=True).trials) == facts(opt.trials)
 
 
-def test_the_nearest_are_those_with_the_smallest_distance_to_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bounce.model.NEAREST", 30)
+def test_the_nearest_are_those_with_the_smallest_distance_to_the_best() -> None:
     rng = np.random.default_rng(0)
     embedding = Embedding.random(mixed(4), len(mixed(4)), rng=rng)
     space = embedding.latent
@@ -481,7 +494,7 @@ def test_the_nearest_are_those_with_the_smallest_distance_to_the_best(monkeypatc
     values[[85, 7]] = -9.0, -10.0
     done[7] = False  # a failed trial is no best one
     best = int(np.argmin(np.where(done & ~since, values, np.inf)))
-    found = _nearest(embedding, z, values, done, since)
+    found = _nearest(embedding, z, values, done, np.flatnonzero(~since), 30)
     assert len(found) == 30
     assert best in found
     assert list(found) == sorted(found)

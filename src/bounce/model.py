@@ -4,8 +4,9 @@
 built from the data of the last fit. Data come in a fixed order (those of the last fit, then what came since, both
 by id), so that a restored run computes what the uninterrupted one does, bit for bit.
 
-Of many observations, a fit takes those nearest to the best one: the region lies there, and what is far away says
-little about it. So an ask takes no longer, however long a run lasts.
+Of many observations, the model takes those nearest to the best one: the region lies there, and what is far away
+says little about it. The hyperparameters are fitted to fewer of them, since a fit takes dozens of factors. So an
+ask takes no longer, however long a run lasts.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from bounce.surrogate import GP, clipped, cold, fit, standardized
 logger = logging.getLogger("bounce")
 
 REFIT_SHARE = 20  # hyperparameters are fitted again when one in so many observations is new
-NEAREST = 512  # observations of a fit; what comes after it is added
+NEAREST = 512  # observations at the time of a fit; what comes after it is added
+FITTED = 256  # those that the hyperparameters are fitted to
 PENDING_MOST = 512  # pending points that a proposal takes into account, the newest first
 
 
@@ -60,12 +62,13 @@ class Model:
         z = latents[[record.id for record in data]]
         done = np.array([record.trial.state == "done" for record in data])
         since = np.array([record.tell >= head.fitted for record in data])
-        if self._is_due(head, since):
-            since = np.zeros(len(data), dtype=bool)
-            base = _nearest(embedding, z, values, done, since)
-            head = self._fitted(head, data, z[base], standardized(_tame(values[base], robust)))
-        else:
-            base = _nearest(embedding, z, values, done, since)
+        due = self._is_due(head, since)
+        since &= not due
+        base = _nearest(embedding, z, values, done, np.flatnonzero(~since), NEAREST)
+        if due:
+            few = _nearest(embedding, z, values, done, base, FITTED)
+            y = standardized(_tame(values[base], robust))[np.searchsorted(base, few)]  # in the units of all
+            head = self._fitted(head, data, z[few], y)
         assert head.hyper is not None
         order = np.concatenate([base, np.flatnonzero(since)])
         z, y, done = z[order], standardized(_tame(values[order], robust)), done[order]
@@ -131,18 +134,17 @@ def _tame(values: Array, robust: bool) -> Array:
 
 
 def _nearest(
-    embedding: Embedding, z: Codes, values: Array, done: NDArray[np.bool_], since: NDArray[np.bool_]
+    embedding: Embedding, z: Codes, values: Array, done: NDArray[np.bool_], among: NDArray[np.intp], most: int
 ) -> NDArray[np.intp]:
-    """Return the observations of a fit, by id: all from before, or of many those nearest to the best of them."""
-    before = np.flatnonzero(~since)
-    if len(before) <= NEAREST:
-        return before
-    z = z[before]
-    centre = z[np.argmin(np.where(done[before], values[before], np.inf))][None]
+    """Return those of some observations that are nearest to the best of them, by id; all if they are few."""
+    if len(among) <= most:
+        return among
+    z = z[among]
+    centre = z[np.argmin(np.where(done[among], values[among], np.inf))][None]
     reals = embedding.latent.reals
     d2 = Metric(embedding.latent)(z, centre)[:, 0] + squared_distance(z[:, reals], centre[:, reals])[:, 0]
-    nearest = np.lexsort((-before, d2))[:NEAREST]  # of equally near ones, the newest
-    return before[np.sort(nearest)]
+    nearest = np.lexsort((-among, d2))[:most]  # of equally near ones, the newest
+    return among[np.sort(nearest)]
 
 
 def _everything(embedding: Embedding) -> Codes:
