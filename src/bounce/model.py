@@ -5,8 +5,8 @@ built from the data of the last fit. Data come in a fixed order (those of the la
 by id), so that a restored run computes what the uninterrupted one does, bit for bit.
 
 Of many observations, the model takes those nearest to the best one: the region lies there, and what is far away
-says little about it. The hyperparameters are fitted to fewer of them, since a fit takes dozens of factors. So an
-ask takes no longer, however long a run lasts.
+says little about it. Where there are reals, hyperparameters are fitted to fewer of them, since such a fit takes
+dozens of factors. So an ask takes no longer, however long a run lasts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ logger = logging.getLogger("bounce")
 
 REFIT_SHARE = 20  # hyperparameters are fitted again when one in so many observations is new
 NEAREST = 512  # observations at the time of a fit; what comes after it is added
-FITTED = 256  # those that the hyperparameters are fitted to
+FITTED = 256  # those that hyperparameters are fitted to where there are reals, each with a lengthscale
 PENDING_MOST = 512  # pending points that a proposal takes into account, the newest first
 
 
@@ -66,7 +66,8 @@ class Model:
         since &= not due
         base = _nearest(embedding, z, values, done, np.flatnonzero(~since), NEAREST)
         if due:
-            few = _nearest(embedding, z, values, done, base, FITTED)
+            most = FITTED if len(embedding.latent.reals) else NEAREST
+            few = _nearest(embedding, z, values, done, base, most)
             y = standardized(_tame(values[base], robust))[np.searchsorted(base, few)]  # in the units of all
             head = self._fitted(head, data, z[few], y)
         assert head.hyper is not None
