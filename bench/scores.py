@@ -99,14 +99,14 @@ def p_value(one: Mapping[int, float], other: Mapping[int, float]) -> float | Non
 
 
 def ranks(scores: Scores, mark: int) -> dict[str, list[float]]:
-    """Return the ranks of each method by its mean at a mark, one per problem; no value is the last rank.
+    """Return the ranks of each method by its mean at a mark, one per problem on which it got there.
 
     Runs from a table are left out: they are few, of other seeds, and on some of the problems.
     """
     found: dict[str, list[float]] = {}
     for methods in scores.values():
-        own = {method: runs.at(mark) for method, runs in methods.items() if method != AUTHORS}
-        means = [rounded(float(np.mean(list(at.values())))) if at else np.inf for at in own.values()]
+        own = {method: at for method, runs in methods.items() if method != AUTHORS and (at := runs.at(mark))}
+        means = [rounded(float(np.mean(list(at.values())))) for at in own.values()]
         for method, rank in zip(own, rankdata(means), strict=True):
             found.setdefault(method, []).append(float(rank))
     return found

@@ -92,9 +92,9 @@ def test_a_wrong_cell_of_a_table_is_named(tmp_path: Path) -> None:
         grid.read(path)
 
 
-def test_who_got_nowhere_ranks_last() -> None:
+def test_who_was_stopped_before_a_mark_has_no_rank_there() -> None:
     found = scores.of_traces([("p", "fast", 0, falling(9.0)), ("p", "slow", 0, falling(0.0, n=60))])
-    assert scores.ranks(found, 200) == {"fast": [1.0], "slow": [2.0]}
+    assert scores.ranks(found, 200) == {"fast": [1.0]}
     assert scores.ranks(found, 50) == {"fast": [2.0], "slow": [1.0]}
 
 
