@@ -145,6 +145,7 @@ def test_the_command_shows_and_files_what_is_there_without_measuring_again(tmp_p
     ("words", "said"),
     [
         ("--grid --methods nonsense", "there is no method 'nonsense'; the names are bounce, random"),
+        ("--methods nonsense", "there is no method 'nonsense'"),  # for the grid, also where it is not named
         ("--grid --reference nowhere", "a checkout with a folder bounce in it, not 'nowhere'"),
         ("--grid --methods reference", "the method reference needs --reference CHECKOUT"),
         ("--grid --table /dev/null/x.csv", "'/dev/null' must be a folder"),

@@ -236,6 +236,13 @@ def test_a_stopped_run_keeps_its_whole_lines(tmp_path: Path) -> None:
     assert not cell.missing()
 
 
+def test_what_is_given_beside_quick_counts(tmp_path: Path) -> None:
+    done = quality(tmp_path, "--quick", "--methods", "random", "--evals", "3")
+    assert done.returncode == 0, done.stderr
+    found = sorted(path.relative_to(tmp_path / "traces") for path in (tmp_path / "traces").rglob("*.jsonl"))
+    assert [str(path) for path in found] == [f"labs50-randomized/random-seed{seed}.jsonl" for seed in (0, 1)]
+
+
 def test_a_run_that_fails_says_so_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
