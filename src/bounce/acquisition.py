@@ -112,26 +112,34 @@ class Acquisition:
         return values
 
     @cached_property
-    def _screen(self) -> Array:
-        """What turns covariances (m, n) into means and into parts of the whitened vectors (n, 1 + directions).
-
-        The directions are those of the constant and of the best observations, near which a search goes on: what
-        they alone tell of a candidate is less than what all data do.
-        """
+    def _directions(self) -> Array:
+        """Whitened directions (n, 1 + directions): the constant, and the best observations, where a search goes on."""
         n = len(self.beta)
         factor = self.gp.factor[:n, :n]
         best = np.argsort(product(factor, self.beta[:, None])[:, 0], kind="stable")[:DIRECTIONS]
-        constant = solve_lower(factor, np.ones((n, 1)))
-        directions = orthonormal(np.concatenate([constant, factor[best].T], axis=1))
-        return solve_lower(factor, np.concatenate([self.beta[:, None], directions], axis=1), transposed=True)
+        return np.concatenate([solve_lower(factor, np.ones((n, 1))), factor[best].T], axis=1)
 
-    def bound(self, cross: Array) -> Array:
-        """Return what candidates with covariances (m, n) with the data are worth at most (m,), at O(n) each.
+    def screen(self, beside: Array | None = None) -> Array:
+        """Return what turns covariances (m, n) into means and parts of the whitened vectors, for `bound`.
+
+        What a few directions alone tell of a candidate is less than what all data do. `beside` (≥ n, j) are whitened
+        covariances of points that the candidates lie beside: almost all that is known of these is told by them.
+        """
+        n = len(self.beta)
+        directions = self._directions
+        if beside is not None:
+            directions = np.concatenate([directions, beside[:n]], axis=1)
+        both = np.concatenate([self.beta[:, None], orthonormal(directions)], axis=1)
+        return solve_lower(self.gp.factor[:n, :n], both, transposed=True)
+
+    def bound(self, cross: Array, screen: Array | None = None) -> Array:
+        """Return what candidates with covariances (m, ≥ n) are worth at most (m,), at O(n) each.
 
         The mean given the data is exact; the variance is at least as large, and the fixed points are left out.
         """
         prior = self.gp.kernel.prior
-        parts = product(cross, self._screen)
+        screen = self.screen() if screen is None else screen
+        parts = product(cross[:, : len(screen)], screen)
         variance = prior - np.einsum("mj,mj->m", parts[:, 1:], parts[:, 1:]) + SLACK * prior
         return log_ei(parts[:, 0], deviation(variance, prior), self.best)
 

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bounce.linalg import Array, product
+from bounce.linalg import Array, blocks, product
 from bounce.parameters import Codes, Kind
 from bounce.space import Space
 
@@ -117,7 +117,13 @@ class Kernel:
             assert alone is not None
             return self.hyper.signal * alone
         rho = self.hyper.rho
-        return self.hyper.signal * (rho * k_comb * k_cont + (1.0 - rho) * (k_comb + k_cont))
+        mixed = rho * k_comb
+        mixed *= k_cont
+        total = k_comb + k_cont
+        total *= 1.0 - rho
+        mixed += total
+        mixed *= self.hyper.signal
+        return mixed
 
     def cont(self, a: Codes, b: Codes) -> Array:
         """Return k_r of two sets of latent points."""
@@ -125,9 +131,12 @@ class Kernel:
 
     def __call__(self, a: Codes, b: Codes) -> Array:
         """Return the covariance matrix of two sets of latent points."""
-        comb = self.comb(self.metric(a, b)) if len(self.space.combinatorial) else None
-        cont = self.cont(a, b) if len(self.space.reals) else None
-        return self.mix(comb, cont)
+        covariance = np.empty((len(a), len(b)))
+        for rows in blocks(*covariance.shape):
+            comb = self.comb(self.metric(a[rows], b)) if len(self.space.combinatorial) else None
+            cont = self.cont(a[rows], b) if len(self.space.reals) else None
+            covariance[rows] = self.mix(comb, cont)
+        return covariance
 
 
 @dataclass(frozen=True)
@@ -177,17 +186,14 @@ class Metric:
     def moved(self, d2: Array, columns: NDArray[np.intp], old: Array, new: Array, points: Codes) -> Array:
         """Return squared distances d2 (moves, n) to points after one code of each row changes, O(n) per row."""
         steps = self.steps[columns]
-        others = points.T[columns]
-        line = steps > 0
-        if line.any():
-            # (c − x)² − (z − x)² = (c − z)(c + z − 2x), in steps
-            size = (new - old) * steps**2
-            change = (size * (new + old))[:, None] - (2.0 * size)[:, None] * others
-        else:
-            change = np.zeros(d2.shape)
-        if not line.all():
-            jump = ~line
-            same = others[jump]
-            change[jump] = 2.0 * (same == old[jump, None]) - 2.0 * (same == new[jump, None])
+        change = points.T[columns]
+        jump = np.flatnonzero(steps == 0)
+        same = change[jump]
+        jumps = (same == old[jump, None]).view(np.int8) - (same == new[jump, None]).view(np.int8)
+        # (c − x)² − (z − x)² = (c − z)(c + z − 2x), in steps
+        size = (new - old) * steps**2
+        change *= (-2.0 * size)[:, None]
+        change += (size * (new + old))[:, None]
+        change[jump] = 2 * jumps
         change += d2
         return np.maximum(change, 0.0, out=change)

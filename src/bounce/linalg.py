@@ -9,11 +9,15 @@ Shapes: a (m, k), b (k, n); L (n, n) lower triangular, Fortran order.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, blas, lapack, qr
 
 Array = NDArray[np.float64]
+
+BLOCK = 2**16  # entries of a matrix that is computed step by step: half a megabyte stays in the cache
 
 
 def _operand(a: Array) -> tuple[Array, int]:
@@ -64,3 +68,9 @@ def inverse(factor: Array) -> Array:
 def orthonormal(columns: Array) -> Array:
     """Return orthonormal columns that span those given."""
     return np.asarray(qr(columns, mode="economic")[0])
+
+
+def blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Return slices of the rows of a large matrix, so that what is done to a block is done in the cache."""
+    step = max(1, BLOCK // max(1, columns))
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))

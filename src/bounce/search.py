@@ -14,7 +14,7 @@ Shapes: z (n, d) latent codes; centre (d,); box (2, n_cont).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,7 @@ from scipy.special import ndtri
 
 from bounce.acquisition import SAMPLES, Acquisition
 from bounce.candidates import Pool, Seen, pool_of
-from bounce.linalg import Array
+from bounce.linalg import Array, blocks
 from bounce.parameters import Codes, on_grid
 from bounce.region import Region, around, neighbours
 from bounce.surrogate import GP
@@ -37,9 +37,9 @@ CONT_ITERATIONS, MIXED_ITERATIONS = 50, 20  # of L-BFGS, the latter in each roun
 NEXT_MOVES = 200  # neighbours of a chosen point that become candidates for the next
 NEXT_COMB_STARTS, NEXT_CONT_STARTS, NEXT_ROUNDS = 1, 2, 1
 NEXT_CONT_ITERATIONS, NEXT_MIXED_ITERATIONS = 20, 10
-BLOCK = 2**21  # entries of a matrix computed at once
 SCAN = 2**20  # covariances in the first step of all local searches; where one takes many, fewer are begun
 HOPELESS = -15.0  # a log EI so low that the model holds the best value for luck
+LOOKS = 16  # moves of a start whose exact worth is computed together
 MOVES = 2**14  # neighbours looked at per start and step; beyond it, a random part of them
 
 
@@ -51,67 +51,105 @@ class Proposal:
     value: float
 
 
+@dataclass(eq=False)
+class Moves:
+    """Steps from rows to their neighbours, and what each would be worth: at most so much, until it is exact."""
+
+    row: NDArray[np.intp]
+    column: NDArray[np.intp]
+    code: Array
+    worth: Array
+    exact: NDArray[np.bool_]
+
+    def best(self, n_rows: int) -> NDArray[np.intp]:
+        """Return the best move of each row, the last of equals, or -1 where it has none."""
+        order = np.argsort(self.worth, kind="stable")
+        best = np.full(n_rows, -1)
+        best[self.row[order]] = order
+        return best
+
+    def leading(self, rows: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+        """Return the n best moves of each of these rows that are not exact yet."""
+        found = np.flatnonzero(np.isin(self.row, rows) & ~self.exact)
+        found = found[np.lexsort((-self.worth[found], self.row[found]))]
+        row = self.row[found]
+        return found[np.arange(len(found)) - np.searchsorted(row, row) < n]
+
+
 def _local_search(
     acquisition: Acquisition, region: Region, z: Codes, values: Array, seen: Seen, *, rng: np.random.Generator
 ) -> tuple[Codes, Array]:
     """Climb from every row to its best unseen neighbour until none is better; reals stay as they are."""
     gp = acquisition.gp
-    kernel, space = gp.kernel, region.space
+    kernel = gp.kernel
     z, values = z.copy(), values.copy()
     cont = _cont_kernel(acquisition, z)
     d2 = kernel.metric(z, gp.z)
-    distance = region.distance(z)
     active = np.arange(len(z))
     while len(active):
-        row, column, code = neighbours(space, z[active])
-        row = active[row]
-        changed = z[row, column] != region.centre[column]
-        inside = distance[row] - changed + (code != region.centre[column]) <= region.radius
-        row, column, code = row[inside], column[inside], code[inside]
-        if len(row) > MOVES * len(active):
-            part = np.sort(rng.choice(len(row), MOVES * len(active), replace=False))
-            row, column, code = row[part], column[part], code[part]
-        gains = np.empty(len(row))
-        for block in _blocks(len(row), len(gp.z)):
-            old = z[row[block], column[block]]
-            moved = kernel.metric.moved(d2[row[block]], column[block], old, code[block], gp.z)
-            cross = kernel.mix(kernel.comb(moved), None if cont is None else cont[row[block]])
-            gains[block] = acquisition.of_whitened(gp.whitened(cross))
-        still = _step(z, values, active, row, column, code, gains, seen)
+        row, column, code = _reachable(region, z, active, rng=rng)
+
+        def covariances(part: slice | NDArray[np.intp]) -> Array:
+            at = row[part]
+            moved = kernel.metric.moved(d2[at], column[part], z[at, column[part]], code[part], gp.z)
+            return kernel.mix(kernel.comb(moved), None if cont is None else cont[at])
+
+        here = kernel.mix(kernel.comb(d2[active]), None if cont is None else cont[active])
+        screen = acquisition.screen(gp.whitened(here))
+        worth = np.empty(len(row))
+        for block in blocks(len(row), len(gp.z)):
+            worth[block] = acquisition.bound(covariances(block), screen)
+        moves = Moves(row, column, code, worth, np.zeros(len(row), dtype=bool))
+        still = _step(
+            z, values, active, moves, lambda part: acquisition.of_whitened(gp.whitened(covariances(part))), seen
+        )
         active = _best_half(values, _first_of_each(z, still))
         if len(active):
             d2[active] = kernel.metric(z[active], gp.z)
-            distance[active] = region.distance(z[active])
     return z, values
+
+
+def _reachable(
+    region: Region, z: Codes, active: NDArray[np.intp], *, rng: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    """Return the moves (row, column, new code) of active rows that stay in the region, or a part of very many."""
+    row, column, code = neighbours(region.space, z[active])
+    changed = z[active[row], column] != region.centre[column]
+    inside = region.distance(z[active])[row] - changed + (code != region.centre[column]) <= region.radius
+    row, column, code = active[row[inside]], column[inside], code[inside]
+    if len(row) > MOVES * len(active):
+        part = np.sort(rng.choice(len(row), MOVES * len(active), replace=False))
+        row, column, code = row[part], column[part], code[part]
+    return row, column, code
 
 
 def _step(
     z: Codes,
     values: Array,
     active: NDArray[np.intp],
-    row: NDArray[np.intp],
-    column: NDArray[np.intp],
-    code: Array,
-    gains: Array,
+    moves: Moves,
+    worth: Callable[[NDArray[np.intp]], Array],
     seen: Seen,
 ) -> NDArray[np.intp]:
     """Move active rows, in place, to their best unseen neighbours where these are better; return which moved."""
     moved = [np.empty(0, dtype=np.intp)]
     waiting = active
     while len(waiting):
-        # The best move of each row: the last one in ascending order of gain.
-        order = np.argsort(gains, kind="stable")
-        best = np.full(len(z), -1)
-        best[row[order]] = order
+        best = moves.best(len(z))
         waiting = waiting[best[waiting] >= 0]
-        waiting = waiting[gains[best[waiting]] > values[waiting]]
-        moves = best[waiting]
+        waiting = waiting[moves.worth[best[waiting]] > values[waiting]]
+        unsure = waiting[~moves.exact[best[waiting]]]
+        if len(unsure):
+            part = moves.leading(unsure, LOOKS)
+            moves.worth[part], moves.exact[part] = worth(part), True
+            continue
+        chosen = best[waiting]
         targets = z[waiting]
-        targets[np.arange(len(waiting)), column[moves]] = code[moves]
+        targets[np.arange(len(waiting)), moves.column[chosen]] = moves.code[chosen]
         fresh = seen.fresh(targets)
-        z[waiting[fresh]], values[waiting[fresh]] = targets[fresh], gains[moves[fresh]]
+        z[waiting[fresh]], values[waiting[fresh]] = targets[fresh], moves.worth[chosen[fresh]]
         moved.append(waiting[fresh])
-        gains[moves] = -np.inf
+        moves.worth[chosen] = -np.inf
         waiting = waiting[~fresh]
     return np.sort(np.concatenate(moved))
 
@@ -133,11 +171,6 @@ def _cont_kernel(acquisition: Acquisition, z: Codes) -> Array | None:
     """Return k_r between rows and the GP's points, which stays fixed while bins change."""
     kernel = acquisition.gp.kernel
     return kernel.cont(z, acquisition.gp.z) if len(kernel.space.reals) else None
-
-
-def _blocks(n: int, width: int) -> Iterator[slice]:
-    step = max(1, BLOCK // max(1, width))
-    return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
 def _climb_reals(
