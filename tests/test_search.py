@@ -10,17 +10,16 @@ from hypothesis import strategies as st
 from bounce import Binary, Categorical, Integer, Ordinal, Space, search
 from bounce.acquisition import Acquisition, log_ei
 from bounce.candidates import Pool, Seen
+from bounce.climb import CONTENDERS, best_half
 from bounce.kernels import Hyper, Kernel
 from bounce.linalg import solve
 from bounce.parameters import Codes, Kind
 from bounce.region import Region, ball_size, moved_reals, neighbours
 from bounce.search import (
     COMB_STARTS,
-    CONTENDERS,
     HOPELESS,
     NEXT_MOVES,
     _beside,
-    _best_half,
     _comb_starts,
     propose,
 )
@@ -302,9 +301,9 @@ def test_the_best_candidates_are_found_without_looking_at_all(space: Space, pend
 
 def test_the_better_half_of_the_searches_goes_on() -> None:
     values = np.array([5.0, 1.0, 9.0, 3.0, 7.0, 0.0, 8.0, 2.0, 6.0, 4.0, -1.0])
-    assert list(_best_half(values, np.arange(11))) == [0, 2, 4, 6, 8, 9]
-    assert list(_best_half(values, np.array([1, 3, 5, 7, 9]))) == [1, 3, 7, 9]  # no fewer than four
-    assert list(_best_half(values, np.array([5, 10]))) == [5, 10]
+    assert list(best_half(values, np.arange(11))) == [0, 2, 4, 6, 8, 9]
+    assert list(best_half(values, np.array([1, 3, 5, 7, 9]))) == [1, 3, 7, 9]  # no fewer than four
+    assert list(best_half(values, np.array([5, 10]))) == [5, 10]
 
 
 def test_fewer_searches_are_begun_where_one_is_long() -> None:
@@ -325,6 +324,8 @@ def test_a_bound_is_never_below_the_value(space: Space, n: int, seed: int, repea
     acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
     z = rows(space, 50, 7)
     assert (acquisition.bound(gp.kernel(z, gp.z)) >= acquisition(z) - 1e-9).all()
+    screen = acquisition.screen(gp.whitened(gp.kernel(z[::9], gp.z)))
+    assert (acquisition.bound(gp.kernel(z, gp.z), screen) >= acquisition(z) - 1e-9).all()
 
 
 def test_a_bound_is_close_where_the_best_observations_are() -> None:

@@ -113,7 +113,7 @@ class Acquisition:
 
     @cached_property
     def _directions(self) -> Array:
-        """Whitened directions (n, 1 + directions): the constant, and the best observations, where a search goes on."""
+        """Whitened directions (n, ≤ 17): the constant, and the best observations, where a search goes on."""
         n = len(self.beta)
         factor = self.gp.factor[:n, :n]
         best = np.argsort(product(factor, self.beta[:, None])[:, 0], kind="stable")[:DIRECTIONS]
@@ -122,8 +122,8 @@ class Acquisition:
     def screen(self, beside: Array | None = None) -> Array:
         """Return what turns covariances (m, n) into means and parts of the whitened vectors, for `bound`.
 
-        What a few directions alone tell of a candidate is less than what all data do. `beside` (≥ n, j) are whitened
-        covariances of points that the candidates lie beside: almost all that is known of these is told by them.
+        What a few directions alone tell of a candidate is less than what all data do. `beside` (≥ n, j) are
+        whitened covariances of points that the candidates lie beside: they tell almost all that is known of them.
         """
         n = len(self.beta)
         directions = self._directions

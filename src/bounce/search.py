@@ -18,19 +18,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from bounce.acquisition import SAMPLES, Acquisition
 from bounce.candidates import Pool, Seen, pool_of
-from bounce.linalg import Array, blocks
+from bounce.climb import CONTENDERS, best_half, climb, first_of_each
+from bounce.linalg import Array
 from bounce.parameters import Codes, on_grid
 from bounce.region import Region, around, neighbours
 from bounce.surrogate import GP
 
 COMB_STARTS = 20
 CONT_STARTS = 10
-CONTENDERS = 4  # searches that go on to the end; of more, the better half after every step
 ROUNDS = 5  # interleaved steps of a mixed search
 CONT_ITERATIONS, MIXED_ITERATIONS = 50, 20  # of L-BFGS, the latter in each round
 # A further point of a batch starts beside what the points before it found, so one short search does.
@@ -39,8 +38,6 @@ NEXT_COMB_STARTS, NEXT_CONT_STARTS, NEXT_ROUNDS = 1, 2, 1
 NEXT_CONT_ITERATIONS, NEXT_MIXED_ITERATIONS = 20, 10
 SCAN = 2**20  # covariances in the first step of all local searches; where one takes many, fewer are begun
 HOPELESS = -15.0  # a log EI so low that the model holds the best value for luck
-LOOKS = 16  # moves of a start whose exact worth is computed together
-MOVES = 2**14  # neighbours looked at per start and step; beyond it, a random part of them
 
 
 @dataclass(frozen=True)
@@ -49,128 +46,6 @@ class Proposal:
 
     z: Codes
     value: float
-
-
-@dataclass(eq=False)
-class Moves:
-    """Steps from rows to their neighbours, and what each would be worth: at most so much, until it is exact."""
-
-    row: NDArray[np.intp]
-    column: NDArray[np.intp]
-    code: Array
-    worth: Array
-    exact: NDArray[np.bool_]
-
-    def best(self, n_rows: int) -> NDArray[np.intp]:
-        """Return the best move of each row, the last of equals, or -1 where it has none."""
-        order = np.argsort(self.worth, kind="stable")
-        best = np.full(n_rows, -1)
-        best[self.row[order]] = order
-        return best
-
-    def leading(self, rows: NDArray[np.intp], n: int) -> NDArray[np.intp]:
-        """Return the n best moves of each of these rows that are not exact yet."""
-        found = np.flatnonzero(np.isin(self.row, rows) & ~self.exact)
-        found = found[np.lexsort((-self.worth[found], self.row[found]))]
-        row = self.row[found]
-        return found[np.arange(len(found)) - np.searchsorted(row, row) < n]
-
-
-def _local_search(
-    acquisition: Acquisition, region: Region, z: Codes, values: Array, seen: Seen, *, rng: np.random.Generator
-) -> tuple[Codes, Array]:
-    """Climb from every row to its best unseen neighbour until none is better; reals stay as they are."""
-    gp = acquisition.gp
-    kernel = gp.kernel
-    z, values = z.copy(), values.copy()
-    cont = _cont_kernel(acquisition, z)
-    d2 = kernel.metric(z, gp.z)
-    active = np.arange(len(z))
-    while len(active):
-        row, column, code = _reachable(region, z, active, rng=rng)
-
-        def covariances(part: slice | NDArray[np.intp]) -> Array:
-            at = row[part]
-            moved = kernel.metric.moved(d2[at], column[part], z[at, column[part]], code[part], gp.z)
-            return kernel.mix(kernel.comb(moved), None if cont is None else cont[at])
-
-        here = kernel.mix(kernel.comb(d2[active]), None if cont is None else cont[active])
-        screen = acquisition.screen(gp.whitened(here))
-        worth = np.empty(len(row))
-        for block in blocks(len(row), len(gp.z)):
-            worth[block] = acquisition.bound(covariances(block), screen)
-        moves = Moves(row, column, code, worth, np.zeros(len(row), dtype=bool))
-        still = _step(
-            z, values, active, moves, lambda part: acquisition.of_whitened(gp.whitened(covariances(part))), seen
-        )
-        active = _best_half(values, _first_of_each(z, still))
-        if len(active):
-            d2[active] = kernel.metric(z[active], gp.z)
-    return z, values
-
-
-def _reachable(
-    region: Region, z: Codes, active: NDArray[np.intp], *, rng: np.random.Generator
-) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
-    """Return the moves (row, column, new code) of active rows that stay in the region, or a part of very many."""
-    row, column, code = neighbours(region.space, z[active])
-    changed = z[active[row], column] != region.centre[column]
-    inside = region.distance(z[active])[row] - changed + (code != region.centre[column]) <= region.radius
-    row, column, code = active[row[inside]], column[inside], code[inside]
-    if len(row) > MOVES * len(active):
-        part = np.sort(rng.choice(len(row), MOVES * len(active), replace=False))
-        row, column, code = row[part], column[part], code[part]
-    return row, column, code
-
-
-def _step(
-    z: Codes,
-    values: Array,
-    active: NDArray[np.intp],
-    moves: Moves,
-    worth: Callable[[NDArray[np.intp]], Array],
-    seen: Seen,
-) -> NDArray[np.intp]:
-    """Move active rows, in place, to their best unseen neighbours where these are better; return which moved."""
-    moved = [np.empty(0, dtype=np.intp)]
-    waiting = active
-    while len(waiting):
-        best = moves.best(len(z))
-        waiting = waiting[best[waiting] >= 0]
-        waiting = waiting[moves.worth[best[waiting]] > values[waiting]]
-        unsure = waiting[~moves.exact[best[waiting]]]
-        if len(unsure):
-            part = moves.leading(unsure, LOOKS)
-            moves.worth[part], moves.exact[part] = worth(part), True
-            continue
-        chosen = best[waiting]
-        targets = z[waiting]
-        targets[np.arange(len(waiting)), moves.column[chosen]] = moves.code[chosen]
-        fresh = seen.fresh(targets)
-        z[waiting[fresh]], values[waiting[fresh]] = targets[fresh], moves.worth[chosen[fresh]]
-        moved.append(waiting[fresh])
-        moves.worth[chosen] = -np.inf
-        waiting = waiting[~fresh]
-    return np.sort(np.concatenate(moved))
-
-
-def _first_of_each(z: Codes, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Drop rows whose point another row already stands on."""
-    if len(rows) < 2:
-        return rows
-    return rows[np.sort(np.unique(z[rows], axis=0, return_index=True)[1])]
-
-
-def _best_half(values: Array, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the better half of rows, though not fewer than `CONTENDERS` of them."""
-    keep = max(CONTENDERS, (len(rows) + 1) // 2)
-    return np.sort(rows[np.argsort(-values[rows], kind="stable")[:keep]])
-
-
-def _cont_kernel(acquisition: Acquisition, z: Codes) -> Array | None:
-    """Return k_r between rows and the GP's points, which stays fixed while bins change."""
-    kernel = acquisition.gp.kernel
-    return kernel.cont(z, acquisition.gp.z) if len(kernel.space.reals) else None
 
 
 def _climb_reals(
@@ -226,10 +101,10 @@ def _search(
             free = seen.fresh(moved)
             z, values = np.where(free[:, None], moved, z), np.where(free, gained, values)
         if comb:
-            z, values = _local_search(acquisition, region, z, values, seen, rng=rng)
+            z, values = climb(acquisition, region, z, values, seen, rng=rng)
         if float(values.max()) <= before + 1e-6:
             break
-        rows = _best_half(values, _first_of_each(z, np.arange(len(z))))
+        rows = best_half(values, first_of_each(z, np.arange(len(z))))
         z, values = z[rows], values[rows]
     return z, values
 

@@ -1,0 +1,144 @@
+"""Local search over the combinatorial bins: rows climb together, each to its best unseen neighbour.
+
+The invariant: a row moves to the best of its unseen neighbours in the region. A neighbour's exact worth takes a
+variance, which is costly, so each first gets a bound, and only those whose bound reaches the best are looked at.
+
+Shapes: z (n, d) latent codes; moves (m,) of rows to neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bounce.acquisition import Acquisition
+from bounce.candidates import Seen
+from bounce.linalg import Array, blocks
+from bounce.parameters import Codes
+from bounce.region import Region, neighbours
+
+CONTENDERS = 4  # searches that go on to the end; of more, the better half after every step
+LOOKS = 16  # moves of a row whose exact worth is computed together
+MOST = 2**14  # moves per row; of more, a random part
+
+
+@dataclass(eq=False)
+class Moves:
+    """Steps from rows to their neighbours, and what each is worth: at most so much, until it is exact."""
+
+    row: NDArray[np.intp]
+    column: NDArray[np.intp]
+    code: Array
+    worth: Array
+    exact: NDArray[np.bool_]
+
+    @classmethod
+    def inside(cls, region: Region, z: Codes, rows: NDArray[np.intp], *, rng: np.random.Generator) -> Moves:
+        """Return the moves of some rows of z that stay in the region."""
+        row, column, code = neighbours(region.space, z[rows])
+        changed = z[rows[row], column] != region.centre[column]
+        distance = region.distance(z[rows])[row] - changed + (code != region.centre[column])
+        kept = np.flatnonzero(distance <= region.radius)
+        if len(kept) > MOST * len(rows):
+            kept = kept[np.sort(rng.choice(len(kept), MOST * len(rows), replace=False))]
+        n = len(kept)
+        return cls(rows[row[kept]], column[kept], code[kept], np.full(n, np.inf), np.zeros(n, dtype=bool))
+
+    def best(self, n_rows: int) -> NDArray[np.intp]:
+        """Return the best move of each row, the last of equals, or -1 where it has none."""
+        order = np.argsort(self.worth, kind="stable")
+        best = np.full(n_rows, -1)
+        best[self.row[order]] = order
+        return best
+
+    def leading(self, rows: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+        """Return the n best moves of each of some rows whose worth is not exact yet."""
+        theirs = np.zeros(int(self.row.max()) + 1, dtype=bool)
+        theirs[rows] = True
+        found = np.flatnonzero(theirs[self.row] & ~self.exact)
+        found = found[np.lexsort((-self.worth[found], self.row[found]))]
+        row = self.row[found]
+        return found[np.arange(len(found)) - np.searchsorted(row, row) < n]
+
+
+class _Climb:
+    """Rows on their way, with what the model knows of where they stand."""
+
+    def __init__(self, acquisition: Acquisition, z: Codes, values: Array) -> None:
+        self.acquisition, self.z, self.values = acquisition, z.copy(), values.copy()
+        self.gp, self.kernel = acquisition.gp, acquisition.gp.kernel
+        self.d2 = np.empty((len(z), len(self.gp.z)))
+        # k_r stays as it is while bins change.
+        self.cont = self.kernel.cont(z, self.gp.z) if len(self.kernel.space.reals) else None
+
+    def bound(self, moves: Moves, rows: NDArray[np.intp]) -> None:
+        """Give all moves of these rows their bounds."""
+        self.d2[rows] = self.kernel.metric(self.z[rows], self.gp.z)
+        screen = self.acquisition.screen(self.gp.whitened(self._mixed(self.d2[rows], rows)))
+        for block in blocks(len(moves.row), len(self.gp.z)):
+            moves.worth[block] = self.acquisition.bound(self._covariances(moves, block), screen)
+
+    def step(self, moves: Moves, rows: NDArray[np.intp], seen: Seen) -> NDArray[np.intp]:
+        """Move these rows to their best unseen neighbours where these are better; return which moved."""
+        moved = [np.empty(0, dtype=np.intp)]
+        waiting = rows
+        while len(waiting):
+            best = moves.best(len(self.z))
+            waiting = waiting[best[waiting] >= 0]
+            waiting = waiting[moves.worth[best[waiting]] > self.values[waiting]]
+            unsure = waiting[~moves.exact[best[waiting]]]
+            if len(unsure):
+                self._look(moves, moves.leading(unsure, LOOKS))
+                continue
+            chosen = best[waiting]
+            targets = self.z[waiting]
+            targets[np.arange(len(waiting)), moves.column[chosen]] = moves.code[chosen]
+            fresh = seen.fresh(targets)
+            moved.append(waiting[fresh])
+            self.z[moved[-1]], self.values[moved[-1]] = targets[fresh], moves.worth[chosen[fresh]]
+            moves.worth[chosen] = -np.inf
+            waiting = waiting[~fresh]
+        return np.sort(np.concatenate(moved))
+
+    def _look(self, moves: Moves, part: NDArray[np.intp]) -> None:
+        whitened = self.gp.whitened(self._covariances(moves, part))
+        moves.worth[part], moves.exact[part] = self.acquisition.of_whitened(whitened), True
+
+    def _covariances(self, moves: Moves, part: slice | NDArray[np.intp]) -> Array:
+        """Return the covariances of the points that some moves lead to with the model's points."""
+        row, column = moves.row[part], moves.column[part]
+        d2 = self.kernel.metric.moved(self.d2[row], column, self.z[row, column], moves.code[part], self.gp.z)
+        return self._mixed(d2, row)
+
+    def _mixed(self, d2: Array, row: NDArray[np.intp]) -> Array:
+        return self.kernel.mix(self.kernel.comb(d2), None if self.cont is None else self.cont[row])
+
+
+def climb(
+    acquisition: Acquisition, region: Region, z: Codes, values: Array, seen: Seen, *, rng: np.random.Generator
+) -> tuple[Codes, Array]:
+    """Climb from every row until no neighbour is better, or better rows go on; reals stay as they are."""
+    climbing = _Climb(acquisition, z, values)
+    rows = np.arange(len(z))
+    while len(rows):
+        moves = Moves.inside(region, climbing.z, rows, rng=rng)
+        climbing.bound(moves, rows)
+        moved = climbing.step(moves, rows, seen)
+        rows = best_half(climbing.values, first_of_each(climbing.z, moved))
+    return climbing.z, climbing.values
+
+
+def first_of_each(z: Codes, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Drop rows whose point another row already stands on."""
+    first: dict[bytes, int] = {}
+    for row in rows.tolist():
+        first.setdefault(z[row].tobytes(), row)
+    return np.array(list(first.values()), dtype=np.intp)
+
+
+def best_half(values: Array, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the better half of rows, though not fewer than `CONTENDERS` of them."""
+    keep = max(CONTENDERS, (len(rows) + 1) // 2)
+    return np.sort(rows[np.argsort(-values[rows], kind="stable")[:keep]])

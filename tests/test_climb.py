@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from bounce import Space
+from bounce.acquisition import Acquisition
+from bounce.candidates import Seen
+from bounce.climb import Moves, _Climb, climb, first_of_each
+from bounce.parameters import Codes
+from bounce.region import Region, neighbours
+from spaces import mixed, rows, spaces
+from test_search import model, nothing, region_of
+
+
+def unseen_neighbours(z: Codes, region: Region, seen: Seen) -> Codes:
+    """Return every unseen neighbour of one point in the region, made one by one."""
+    found = []
+    for _, column, code in zip(*neighbours(region.space, z[None]), strict=True):
+        point = z.copy()
+        point[column] = code
+        if region.distance(point[None])[0] <= region.radius and seen.fresh(point[None])[0]:
+            found.append(point)
+    return np.array(found).reshape(len(found), len(z))
+
+
+@given(spaces(most=7), st.integers(1, 40), st.integers(0, 2), st.integers(1, 4), st.integers(0, 20))
+@settings(max_examples=60, deadline=None)
+def test_a_step_goes_to_the_best_unseen_neighbour(
+    space: Space, n: int, pending: int, radius: int, seed: int
+) -> None:
+    assume(len(space.combinatorial))
+    gp, y = model(space, n=n, seed=seed)
+    acquisition = Acquisition.of(
+        gp, y, rows(space, pending, 99), np.random.default_rng(0).normal(size=(pending, 64))
+    )
+    centre = gp.z[int(y.argmin())]
+    region = region_of(space, centre, radius)
+    z = np.concatenate([centre[None], centre[None]])
+    z[1, space.reals] = 0.5
+    blocked = unseen_neighbours(z[0], region, Seen(space.keys, set()))[::3]
+    seen = Seen(space.keys, set(space.keys(blocked)) if len(blocked) else set())
+    values = acquisition(z)
+    climbing, here = _Climb(acquisition, z, values), np.arange(2)
+    moves = Moves.inside(region, climbing.z, here, rng=np.random.default_rng(0))
+    climbing.bound(moves, here)
+    moved = climbing.step(moves, here, seen)
+    for i in range(2):
+        around = unseen_neighbours(z[i], region, seen)
+        best = acquisition(around).max(initial=-np.inf) if len(around) else -np.inf
+        if best > values[i] + 1e-9:
+            assert i in moved
+            np.testing.assert_allclose(climbing.values[i], best, rtol=1e-7, atol=1e-9)
+            np.testing.assert_allclose(acquisition(climbing.z[i : i + 1])[0], best, rtol=1e-7, atol=1e-9)
+        elif best < values[i] - 1e-9:
+            assert i not in moved
+            np.testing.assert_array_equal(climbing.z[i], z[i])
+
+
+def test_a_climb_ends_where_no_unseen_neighbour_is_better() -> None:
+    space = mixed(12)
+    gp, y = model(space, n=60)
+    acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
+    region = region_of(space, gp.z[int(y.argmin())], 6)
+    seen = Seen(space.keys, set(space.keys(gp.z)))
+    starts = np.tile(region.centre, (6, 1))
+    starts[:, space.combinatorial[:3]] = rows(space, 6, 5)[:, space.combinatorial[:3]]
+    values = acquisition(starts)
+    z, climbed = climb(acquisition, region, starts, values, seen, rng=np.random.default_rng(0))
+    assert climbed.max() > values.max()
+    top = int(climbed.argmax())
+    assert acquisition(unseen_neighbours(z[top], region, seen)).max() <= climbed[top] + 1e-9
+    np.testing.assert_array_equal(z[:, space.reals], starts[:, space.reals])
+
+
+def test_few_moves_are_looked_at() -> None:
+    space = mixed(40)
+    gp, y = model(space, n=150)
+    acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
+    centre = gp.z[int(y.argmin())]
+    climbing, here = _Climb(acquisition, centre[None], acquisition(centre[None])), np.arange(1)
+    moves = Moves.inside(region_of(space, centre, 20), climbing.z, here, rng=np.random.default_rng(0))
+    climbing.bound(moves, here)
+    climbing.step(moves, here, Seen(space.keys, set()))
+    assert 0 < np.count_nonzero(moves.exact) < len(moves.row) / 3
+
+
+def test_one_of_several_rows_on_a_point_goes_on() -> None:
+    z = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
+    assert first_of_each(z, np.array([0, 2, 3, 4])).tolist() == [0, 3, 4]
+    assert first_of_each(z, np.empty(0, dtype=np.intp)).tolist() == []
