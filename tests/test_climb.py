@@ -1,16 +1,23 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import bounce.climb
 from bounce import Space
 from bounce.acquisition import Acquisition
 from bounce.candidates import Seen
-from bounce.climb import Moves, _Climb, climb, first_of_each
+from bounce.climb import LONG, Moves, _Climb, climb, first_of_each
+from bounce.kernels import Kernel
 from bounce.parameters import Codes
 from bounce.region import Region, neighbours
-from spaces import mixed, rows, spaces
+from bounce.surrogate import GP
+from spaces import binary, mixed, rows, spaces
 from test_search import model, nothing, region_of
 
 
@@ -90,3 +97,56 @@ def test_one_of_several_rows_on_a_point_goes_on() -> None:
     z = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
     assert first_of_each(z, np.array([0, 2, 3, 4])).tolist() == [0, 3, 4]
     assert first_of_each(z, np.empty(0, dtype=np.intp)).tolist() == []
+
+
+@given(spaces(most=7), st.integers(1, 40), st.integers(1, 6), st.integers(0, 20))
+@settings(max_examples=40, deadline=None)
+def test_leaps_end_at_unseen_points_of_the_region_that_no_neighbour_beats(
+    space: Space, n: int, radius: int, seed: int
+) -> None:
+    assume(len(space.combinatorial))
+    gp, y = model(space, n=n, seed=seed)
+    acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
+    region = region_of(space, gp.z[int(y.argmin())], radius)
+    seen = Seen(space.keys, set(space.keys(gp.z)))
+    start = region.centre[None]
+    values = acquisition(start)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bounce.climb, "LONG", 0)
+        z, climbed = climb(acquisition, region, start, values, seen, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(acquisition(z), climbed, rtol=1e-7, atol=1e-9)
+    assert climbed[0] >= values[0]
+    assert region.distance(z)[0] <= region.radius
+    assert (z == start).all() or seen.fresh(z)[0]
+    around = unseen_neighbours(z[0], region, seen)
+    assert not len(around) or acquisition(around).max() <= climbed[0] + 1e-9
+    np.testing.assert_array_equal(z[:, space.reals], start[:, space.reals])
+
+
+def test_a_long_climb_leaps_and_gets_as_high(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = binary(300)
+    gp, y = model(space, n=100)
+    smooth = replace(gp.kernel.hyper, comb=15.0)
+    gp = GP.at(Kernel(space, smooth), gp.z)
+    acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
+    region = region_of(space, gp.z[int(y.argmin())], 150)
+    scans, inside = [], Moves.inside
+
+    def counted(*args: Any, **options: Any) -> Moves:
+        scans.append(1)
+        return inside(*args, **options)
+
+    def high() -> tuple[float, int]:
+        scans.clear()
+        start = region.centre[None]
+        seen = Seen(space.keys, set(space.keys(gp.z)))
+        _, values = climb(acquisition, region, start, acquisition(start), seen, rng=np.random.default_rng(0))
+        return float(values[0]), len(scans)
+
+    monkeypatch.setattr(Moves, "inside", counted)
+    with_leaps, few = high()
+    monkeypatch.setattr(bounce.climb, "LONG", 10_000)
+    one_by_one, many = high()
+    assert many > 3 * LONG
+    assert few < many / 2
+    assert with_leaps > one_by_one - 0.1

@@ -20,6 +20,7 @@ from bounce.parameters import Codes
 from bounce.region import Region, neighbours
 
 CONTENDERS = 4  # searches that go on to the end; of more, the better half after every step
+LONG = 8  # steps after which a climb takes several moves at once
 LOOKS = 16  # moves of a row whose exact worth is computed together
 MOST = 2**14  # moves per row; of more, a random part
 
@@ -47,11 +48,8 @@ class Moves:
         return cls(rows[row[kept]], column[kept], code[kept], np.full(n, np.inf), np.zeros(n, dtype=bool))
 
     def best(self, n_rows: int) -> NDArray[np.intp]:
-        """Return the best move of each row, the last of equals, or -1 where it has none."""
-        order = np.argsort(self.worth, kind="stable")
-        best = np.full(n_rows, -1)
-        best[self.row[order]] = order
-        return best
+        """Return the best move of each row, or -1 where it has none."""
+        return _best_of_each(self.row, self.worth, n_rows)
 
     def leading(self, rows: NDArray[np.intp], n: int) -> NDArray[np.intp]:
         """Return the n best moves of each of some rows whose worth is not exact yet."""
@@ -102,6 +100,31 @@ class _Climb:
             waiting = waiting[~fresh]
         return np.sort(np.concatenate(moved))
 
+    def leap(self, moves: Moves, rows: NDArray[np.intp], region: Region, seen: Seen) -> NDArray[np.intp]:
+        """Make the best 2, 4, 8, … moves of a row at once where this beats any single one; return which leapt."""
+        better = np.flatnonzero(moves.worth > self.values[moves.row])
+        better = better[np.argsort(-moves.worth[better], kind="stable")]
+        origin, points = [], []
+        for row in rows.tolist():
+            mine = better[moves.row[better] == row]
+            mine = mine[np.sort(np.unique(moves.column[mine], return_index=True)[1])]  # the best of each bin
+            for power in range(1, len(mine).bit_length()):
+                made = mine[: 2**power]
+                points.append(self.z[row].copy())
+                points[-1][moves.column[made]] = moves.code[made]
+                origin.append(row)
+        if not points:
+            return rows[:0]
+        targets = np.array(points)
+        allowed = (region.distance(targets) <= region.radius) & seen.fresh(targets)
+        worth = np.where(allowed, self.acquisition(targets), -np.inf)
+        single = moves.best(len(self.z))
+        several = _best_of_each(np.array(origin), worth, len(self.z))
+        leaping: NDArray[np.intp] = np.intersect1d(rows, origin)
+        leaping = leaping[worth[several[leaping]] > moves.worth[single[leaping]]]
+        self.z[leaping], self.values[leaping] = targets[several[leaping]], worth[several[leaping]]
+        return leaping
+
     def _look(self, moves: Moves, part: NDArray[np.intp]) -> None:
         whitened = self.gp.whitened(self._covariances(moves, part))
         moves.worth[part], moves.exact[part] = self.acquisition.of_whitened(whitened), True
@@ -121,13 +144,23 @@ def climb(
 ) -> tuple[Codes, Array]:
     """Climb from every row until no neighbour is better, or better rows go on; reals stay as they are."""
     climbing = _Climb(acquisition, z, values)
-    rows = np.arange(len(z))
+    rows, steps = np.arange(len(z)), 0
     while len(rows):
         moves = Moves.inside(region, climbing.z, rows, rng=rng)
         climbing.bound(moves, rows)
-        moved = climbing.step(moves, rows, seen)
+        leapt = climbing.leap(moves, rows, region, seen) if steps >= LONG else rows[:0]
+        stepped = climbing.step(moves, np.setdiff1d(rows, leapt), seen)
+        moved, steps = np.union1d(leapt, stepped), steps + 1
         rows = best_half(climbing.values, first_of_each(climbing.z, moved))
     return climbing.z, climbing.values
+
+
+def _best_of_each(row: NDArray[np.intp], worth: Array, n_rows: int) -> NDArray[np.intp]:
+    """Return where the best of each row is, the last of equals, or -1 where there is none."""
+    order = np.argsort(worth, kind="stable")
+    best = np.full(n_rows, -1)
+    best[row[order]] = order
+    return best
 
 
 def first_of_each(z: Codes, rows: NDArray[np.intp]) -> NDArray[np.intp]:
