@@ -143,6 +143,20 @@ class Embedding:
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.intp)
         return starts, np.concatenate(self.tables)
 
+    @cached_property
+    def _inverses(self) -> Table:
+        """For each code of a variable, the first code of its bin that stands for it, laid out as the tables."""
+        starts, table = self._offsets
+        inverses = np.zeros_like(table)
+        for start, own in zip(starts, self.tables, strict=True):
+            inverses[start + own[::-1]] = np.arange(len(own))[::-1]
+        return inverses
+
+    @cached_property
+    def _alone(self) -> NDArray[np.intp]:
+        """The bins of one variable."""
+        return np.flatnonzero([len(part) == 1 for part in self.members])
+
     def up(self, z: Codes) -> Codes:
         """Return the input codes of latent codes."""
         x = z[:, self._bin_of]
@@ -160,7 +174,14 @@ class Embedding:
         """Return latent codes, and which rows have any: the inverse of `up`."""
         z = np.empty((len(x), len(self.members)))
         inside = np.ones(len(x), dtype=bool)
-        for j, part in enumerate(self.members):
+        variables = np.array([self.members[j][0] for j in self._alone], dtype=np.intp)
+        u = x[:, variables]
+        real = np.isin(variables, self.inputs.reals)
+        starts = self._offsets[0][variables[~real]]
+        z[:, self._alone[real]] = np.where(self.mirrored[variables[real]], 1.0 - u[:, real], u[:, real])
+        z[:, self._alone[~real]] = self._inverses[starts + u[:, ~real].astype(np.intp)]
+        for j in np.setdiff1d(np.arange(len(self.members)), self._alone).tolist():
+            part = self.members[j]
             if self.inputs.kinds[part[0]] is Kind.REAL:
                 u = np.where(self.mirrored[part], 1.0 - x[:, part], x[:, part])
                 inside &= (u == u[:, :1]).all(axis=1)
