@@ -12,7 +12,7 @@ import bounce.climb
 from bounce import Space
 from bounce.acquisition import Acquisition
 from bounce.candidates import Seen
-from bounce.climb import LONG, Moves, _Climb, climb, first_of_each
+from bounce.climb import LONG, SMALL, Moves, _Climb, climb, first_of_each
 from bounce.kernels import Kernel
 from bounce.parameters import Codes
 from bounce.region import Region, neighbours
@@ -32,10 +32,17 @@ def unseen_neighbours(z: Codes, region: Region, seen: Seen) -> Codes:
     return np.array(found).reshape(len(found), len(z))
 
 
-@given(spaces(most=7), st.integers(1, 40), st.integers(0, 2), st.integers(1, 4), st.integers(0, 20))
-@settings(max_examples=60, deadline=None)
+@given(
+    spaces(most=7),
+    st.integers(1, 40),
+    st.integers(0, 2),
+    st.integers(1, 4),
+    st.integers(0, 20),
+    st.sampled_from([0, SMALL]),
+)
+@settings(max_examples=80, deadline=None)
 def test_a_step_goes_to_the_best_unseen_neighbour(
-    space: Space, n: int, pending: int, radius: int, seed: int
+    space: Space, n: int, pending: int, radius: int, seed: int, small: int
 ) -> None:
     assume(len(space.combinatorial))
     gp, y = model(space, n=n, seed=seed)
@@ -51,7 +58,9 @@ def test_a_step_goes_to_the_best_unseen_neighbour(
     values = acquisition(z)
     climbing, here = _Climb(acquisition, z, values), np.arange(2)
     moves = Moves.inside(region, climbing.z, here, rng=np.random.default_rng(0))
-    climbing.bound(moves, here)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bounce.climb, "SMALL", small)
+        climbing.bound(moves, here)
     moved = climbing.step(moves, here, seen)
     for i in range(2):
         around = unseen_neighbours(z[i], region, seen)
@@ -81,7 +90,8 @@ def test_a_climb_ends_where_no_unseen_neighbour_is_better() -> None:
     np.testing.assert_array_equal(z[:, space.reals], starts[:, space.reals])
 
 
-def test_few_moves_are_looked_at() -> None:
+def test_few_moves_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounce.climb, "SMALL", 0)
     space = mixed(40)
     gp, y = model(space, n=150)
     acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))

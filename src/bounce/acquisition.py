@@ -132,13 +132,12 @@ class Acquisition:
         both = np.concatenate([self.beta[:, None], orthonormal(directions)], axis=1)
         return solve_lower(self.gp.factor[:n, :n], both, transposed=True)
 
-    def bound(self, cross: Array, screen: Array | None = None) -> Array:
+    def bound(self, cross: Array, screen: Array) -> Array:
         """Return what candidates with covariances (m, ≥ n) are worth at most (m,), at O(n) each.
 
         The mean given the data is exact; the variance is at least as large, and the fixed points are left out.
         """
         prior = self.gp.kernel.prior
-        screen = self.screen() if screen is None else screen
         parts = product(cross[:, : len(screen)], screen)
         variance = prior - np.einsum("mj,mj->m", parts[:, 1:], parts[:, 1:]) + SLACK * prior
         return log_ei(parts[:, 0], deviation(variance, prior), self.best)

@@ -72,6 +72,7 @@ class Pool:
         """Whether these are all unseen points of the region, so that no search is needed."""
         self.z = z
         self._cross = self._with_data(acquisition, z)
+        self._screen = acquisition.screen()  # of the data alone: the same for all points of a batch
         self.forget(acquisition)
 
     @staticmethod
@@ -80,14 +81,14 @@ class Pool:
 
     def forget(self, acquisition: Acquisition) -> None:
         """Begin with the bounds again, where what is to be improved upon has changed."""
-        self.values = acquisition.bound(self._cross)
+        self.values = acquisition.bound(self._cross, self._screen)
 
     def add(self, acquisition: Acquisition, z: Codes) -> None:
         """Take in more candidates, found on the way, instead of the least valuable ones."""
         z = z[: len(self.z)]
         least = np.argpartition(self.values, len(z) - 1)[: len(z)]
         self.z[least], self._cross[least] = z, self._with_data(acquisition, z)
-        self.values[least] = acquisition.bound(self._cross[least])
+        self.values[least] = acquisition.bound(self._cross[least], self._screen)
 
     def best(self, acquisition: Acquisition, n: int) -> NDArray[np.intp]:
         """Return candidates in descending order of value, right for the first n at least."""

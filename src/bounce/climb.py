@@ -23,6 +23,7 @@ CONTENDERS = 4  # searches that go on to the end; of more, the better half after
 LONG = 8  # steps after which a climb takes several moves at once
 LOOKS = 16  # moves of a row whose exact worth is computed together
 MOST = 2**14  # moves per row; of more, a random part
+SMALL = 2**25  # moves times squared observations for which bounds do not pay
 
 
 @dataclass(eq=False)
@@ -72,8 +73,11 @@ class _Climb:
         self.cont = self.kernel.cont(z, self.gp.z) if len(self.kernel.space.reals) else None
 
     def bound(self, moves: Moves, rows: NDArray[np.intp]) -> None:
-        """Give all moves of these rows their bounds."""
+        """Give all moves of these rows their bounds, or at once their worth where that is as fast."""
         self.d2[rows] = self.kernel.metric(self.z[rows], self.gp.z)
+        if len(moves.row) * len(self.gp.z) ** 2 < SMALL:
+            self._look(moves, np.arange(len(moves.row)))
+            return
         screen = self.acquisition.screen(self.gp.whitened(self._mixed(self.d2[rows], rows)))
         for block in blocks(len(moves.row), len(self.gp.z)):
             moves.worth[block] = self.acquisition.bound(self._covariances(moves, block), screen)
@@ -148,10 +152,13 @@ def climb(
     while len(rows):
         moves = Moves.inside(region, climbing.z, rows, rng=rng)
         climbing.bound(moves, rows)
-        leapt = climbing.leap(moves, rows, region, seen) if steps >= LONG else rows[:0]
-        stepped = climbing.step(moves, np.setdiff1d(rows, leapt), seen)
-        moved, steps = np.union1d(leapt, stepped), steps + 1
+        if steps < LONG:
+            moved = climbing.step(moves, rows, seen)
+        else:
+            leapt = climbing.leap(moves, rows, region, seen)
+            moved = np.union1d(leapt, climbing.step(moves, np.setdiff1d(rows, leapt), seen))
         rows = best_half(climbing.values, first_of_each(climbing.z, moved))
+        steps += 1
     return climbing.z, climbing.values
 
 

@@ -76,7 +76,15 @@ class Space:
 
     def of_kind(self, *kinds: Kind) -> NDArray[np.intp]:
         """Return the columns of the variables of some kinds."""
-        return np.array([j for j, kind in enumerate(self.kinds) if kind in kinds], dtype=np.intp)
+        if len(kinds) == 1:
+            return self._columns[kinds[0]]
+        return np.sort(np.concatenate([self._columns[kind] for kind in kinds]))
+
+    @cached_property
+    def _columns(self) -> dict[Kind, NDArray[np.intp]]:
+        return {
+            kind: np.array([j for j, own in enumerate(self.kinds) if own is kind], dtype=np.intp) for kind in Kind
+        }
 
     @cached_property
     def reals(self) -> NDArray[np.intp]:
