@@ -133,13 +133,33 @@ def test_leaps_end_at_unseen_points_of_the_region_that_no_neighbour_beats(
     np.testing.assert_array_equal(z[:, space.reals], start[:, space.reals])
 
 
-def test_a_long_climb_leaps_and_gets_as_high(monkeypatch: pytest.MonkeyPatch) -> None:
+def smooth() -> tuple[Space, Acquisition, Region]:
+    """A model of many bits that sees far, so that many moves look good at once."""
     space = binary(300)
     gp, y = model(space, n=100)
-    smooth = replace(gp.kernel.hyper, comb=15.0)
-    gp = GP.at(Kernel(space, smooth), gp.z)
+    gp = GP.at(Kernel(space, replace(gp.kernel.hyper, comb=15.0)), gp.z)
     acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
-    region = region_of(space, gp.z[int(y.argmin())], 150)
+    return space, acquisition, region_of(space, gp.z[int(y.argmin())], 150)
+
+
+def test_a_leap_does_not_end_where_a_point_was_seen() -> None:
+    space, acquisition, region = smooth()
+    start, here = region.centre[None], np.arange(1)
+
+    def leapt(known: set[bytes]) -> Codes:
+        climbing = _Climb(acquisition, start, acquisition(start))
+        moves = Moves.inside(region, climbing.z, here, rng=np.random.default_rng(0))
+        climbing.bound(moves, here)
+        assert len(climbing.leap(moves, here, region, Seen(space.keys, known))) == 1
+        return climbing.z
+
+    first = leapt(set())
+    assert np.count_nonzero(first != start) > 1
+    assert space.keys(leapt(set(space.keys(first)))) != space.keys(first)
+
+
+def test_a_long_climb_leaps_and_gets_as_high(monkeypatch: pytest.MonkeyPatch) -> None:
+    space, acquisition, region = smooth()
     scans, inside = [], Moves.inside
 
     def counted(*args: Any, **options: Any) -> Moves:
@@ -149,7 +169,7 @@ def test_a_long_climb_leaps_and_gets_as_high(monkeypatch: pytest.MonkeyPatch) ->
     def high() -> tuple[float, int]:
         scans.clear()
         start = region.centre[None]
-        seen = Seen(space.keys, set(space.keys(gp.z)))
+        seen = Seen(space.keys, set(space.keys(acquisition.gp.z)))
         _, values = climb(acquisition, region, start, acquisition(start), seen, rng=np.random.default_rng(0))
         return float(values[0]), len(scans)
 

@@ -8,7 +8,7 @@ from scipy.linalg import LinAlgError
 
 from bounce import Binary, Categorical, Space
 from bounce.kernels import Hyper, Kernel, Metric
-from bounce.linalg import cholesky, product
+from bounce.linalg import BLOCK, cholesky, product
 from bounce.parameters import Kind
 from bounce.surrogate import GP, NOISE_FLOOR, LogPosterior, clipped, cold, fit, standardized
 from spaces import binary, mixed, reals, rows
@@ -239,3 +239,11 @@ def test_a_product_is_that_of_numpy_in_any_order_of_memory() -> None:
         for right in (b, np.asfortranarray(b), np.repeat(b, 2, axis=1)[:, ::2]):
             np.testing.assert_allclose(product(left, right), a @ b, rtol=1e-14)
     assert product(a[:, :0], b[:0]).tolist() == np.zeros((5, 4)).tolist()
+
+
+def test_a_large_covariance_matrix_is_that_of_its_rows() -> None:
+    space = mixed(6)
+    kernel = Kernel(space, hyper(space))
+    a, b = rows(space, 700, 1), rows(space, 200, 2)
+    assert len(a) * len(b) > 2 * BLOCK  # more than two blocks of rows
+    np.testing.assert_allclose(kernel(a, b), np.concatenate([kernel(row[None], b) for row in a]), rtol=1e-12)

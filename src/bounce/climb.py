@@ -1,7 +1,8 @@
 """Local search over the combinatorial bins: rows climb together, each to its best unseen neighbour.
 
-The invariant: a row moves to the best of its unseen neighbours in the region. A neighbour's exact worth takes a
-variance, which is costly, so each first gets a bound, and only those whose bound reaches the best are looked at.
+The invariant: a row moves to the best of its unseen neighbours in the region, or in a long climb to an unseen
+point of the region that is worth more than any of them. A neighbour's exact worth takes a variance, which is
+costly, so each first gets a bound, and only those whose bound reaches the best are looked at.
 
 Shapes: z (n, d) latent codes; moves (m,) of rows to neighbours.
 """

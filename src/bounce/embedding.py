@@ -145,11 +145,11 @@ class Embedding:
 
     @cached_property
     def _inverses(self) -> Table:
-        """For each code of a variable, the first code of its bin that stands for it, laid out as the tables."""
+        """For each code of a variable, a code of its bin that stands for it, laid out as the tables."""
         starts, table = self._offsets
         inverses = np.zeros_like(table)
         for start, own in zip(starts, self.tables, strict=True):
-            inverses[start + own[::-1]] = np.arange(len(own))[::-1]
+            inverses[start + own] = np.arange(len(own))
         return inverses
 
     @cached_property
