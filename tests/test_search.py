@@ -241,8 +241,9 @@ def test_neighbours_change_one_bin_as_its_kind_allows(space: Space, seed: int) -
     expected = 0
     for point, j in itertools.product(z, space.combinatorial):
         c, kind = space.cardinalities[j], space.kinds[j]
-        at_end = point[j] in (0, c - 1)
-        expected += {Kind.BINARY: 1, Kind.CATEGORICAL: c - 1, Kind.ORDINAL: 1 if at_end else 2}[kind]
+        steps = [sign * stride for stride in (1, 64) for sign in (-1, 1)]
+        levels = sum(0 <= point[j] + step < c for step in steps)
+        expected += {Kind.BINARY: 1, Kind.CATEGORICAL: c - 1, Kind.ORDINAL: levels}[kind]
     assert len(row) == expected
     assert len(set(zip(row.tolist(), column.tolist(), code.tolist(), strict=True))) == expected
     moved = z[row]
@@ -250,7 +251,16 @@ def test_neighbours_change_one_bin_as_its_kind_allows(space: Space, seed: int) -
     assert space.holds(moved)
     assert ((moved != z[row]).sum(axis=1) == 1).all()
     ordinal = np.array([space.kinds[j] is Kind.ORDINAL for j in column], dtype=bool)
-    assert (np.abs(code - z[row, column])[ordinal] == 1).all()
+    assert np.isin(np.abs(code - z[row, column])[ordinal], (1, 64)).all()
+
+
+def test_a_long_ordinal_is_crossed_in_few_steps() -> None:
+    space = Space([Ordinal("level", list(range(5000)))])
+    z, steps = np.zeros((1, 1)), 0
+    while z[0, 0] != 4999:
+        z[0, 0] = max(neighbours(space, z)[2])
+        steps += 1
+    assert steps == 1 + 14 + 7  # 4999 = 4096 + 14·64 + 7
 
 
 def test_a_batch_spreads_out() -> None:

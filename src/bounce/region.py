@@ -15,6 +15,7 @@ from bounce.linalg import Array
 from bounce.parameters import Codes, Kind, on_grid
 from bounce.space import Space
 
+STRIDE = 64  # an ordinal goes 1, 64, 4096 levels at once
 SPARSE = 8  # a region that changes at most one bin in so many is sampled with replacement
 
 
@@ -81,7 +82,8 @@ def sample(region: Region, n: int, *, rng: np.random.Generator) -> Codes:
 def neighbours(space: Space, z: Codes) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
     """Return all moves (row, column, new code) that change one combinatorial bin of one row.
 
-    A binary flips, a category becomes any other, an ordinal goes one step up or down.
+    A binary flips, a category becomes any other, an ordinal goes one level up or down, or `STRIDE` of them, or
+    more where it has more: one level at a time it would take long to cross.
     """
     binary, ordinal, categorical = (space.of_kind(k) for k in (Kind.BINARY, Kind.ORDINAL, Kind.CATEGORICAL))
     n = len(z)
@@ -95,9 +97,12 @@ def neighbours(space: Space, z: Codes) -> tuple[NDArray[np.intp], NDArray[np.int
     row, column = np.repeat(np.arange(n), len(binary)), np.tile(binary, n)
     add(row, column, 1.0 - z[row, column], np.ones(len(row), dtype=bool))
     row, column = np.repeat(np.arange(n), len(ordinal)), np.tile(ordinal, n)
-    for step in (-1.0, 1.0):
-        code = z[row, column] + step
-        add(row, column, code, (code >= 0) & (code < space.cardinalities[column]))
+    stride, levels = 1, space.cardinalities[ordinal].max(initial=0)
+    while stride < levels:
+        for step in (-stride, stride):
+            code = z[row, column] + step
+            add(row, column, code, (code >= 0) & (code < space.cardinalities[column]))
+        stride *= STRIDE
     cards = space.cardinalities[categorical]
     each_column = np.repeat(categorical, cards)
     each_code = np.concatenate([np.arange(c) for c in cards], dtype=np.float64) if len(cards) else np.empty(0)
