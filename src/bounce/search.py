@@ -37,6 +37,7 @@ NEXT_MOVES = 200  # neighbours of a chosen point that become candidates for the 
 NEXT_COMB_STARTS, NEXT_CONT_STARTS, NEXT_ROUNDS = 1, 2, 1
 NEXT_CONT_ITERATIONS, NEXT_MIXED_ITERATIONS = 20, 10
 SCAN = 2**20  # covariances in the first step of all local searches; where one takes many, fewer are begun
+CAUTION = 1.4  # by which standard deviations are too small, except in a mixed space
 HOPELESS = -15.0  # a log EI so low that the model holds the best value for luck
 
 
@@ -149,6 +150,7 @@ def propose(
 
     `everything` lists all points of the target space if they can be listed, and is called only in need.
     A robust search for an improvement on a best value that the model disbelieves goes by the model's belief.
+    Except in a mixed space, it takes the model for too sure of itself.
     """
     chosen: list[Proposal] = []
     fixed = pending
@@ -157,6 +159,9 @@ def propose(
     combinatorial = bool(len(region.space.combinatorial))
     starts = _comb_starts(gp, region) if combinatorial else CONT_STARTS
     rounds, iterations = ROUNDS, MIXED_ITERATIONS if combinatorial else CONT_ITERATIONS
+    mixed = combinatorial and len(region.space.reals)
+    caution = CAUTION if robust and not mixed else 1.0
+    y = y / caution  # in these units the standard deviations are the model's own
     best = float(y.min())
     while len(chosen) < n:
         acquisition = Acquisition.of(gp, y, fixed, normals, best)
@@ -182,7 +187,7 @@ def propose(
         if not pool.complete and len(chosen) + 1 < n:
             others = np.delete(z, top, axis=0)
             pool.add(acquisition, np.concatenate([others, _beside(region, z[top], rng=rng)]))
-        chosen.append(Proposal(z[top], float(values[top])))
+        chosen.append(Proposal(z[top], float(values[top]) + math.log(caution)))
         fixed = np.concatenate([fixed, z[top : top + 1]])
         seen.take(z[top : top + 1])
         starts = NEXT_COMB_STARTS if combinatorial else NEXT_CONT_STARTS
