@@ -37,7 +37,7 @@ NEXT_MOVES = 200  # neighbours of a chosen point that become candidates for the 
 NEXT_COMB_STARTS, NEXT_CONT_STARTS, NEXT_ROUNDS = 1, 2, 1
 NEXT_CONT_ITERATIONS, NEXT_MIXED_ITERATIONS = 20, 10
 SCAN = 2**20  # covariances in the first step of all local searches; where one takes many, fewer are begun
-CAUTION = 1.4  # by which standard deviations are too small, except in a mixed space
+CAUTION = 1.4  # by which standard deviations are too small where nothing is real
 HOPELESS = -15.0  # a log EI so low that the model holds the best value for luck
 
 
@@ -150,7 +150,7 @@ def propose(
 
     `everything` lists all points of the target space if they can be listed, and is called only in need.
     A robust search for an improvement on a best value that the model disbelieves goes by the model's belief.
-    Except in a mixed space, it takes the model for too sure of itself.
+    Where nothing is real, it takes the model for too sure of itself.
     """
     chosen: list[Proposal] = []
     fixed = pending
@@ -159,8 +159,7 @@ def propose(
     combinatorial = bool(len(region.space.combinatorial))
     starts = _comb_starts(gp, region) if combinatorial else CONT_STARTS
     rounds, iterations = ROUNDS, MIXED_ITERATIONS if combinatorial else CONT_ITERATIONS
-    mixed = combinatorial and len(region.space.reals)
-    caution = CAUTION if robust and not mixed else 1.0
+    caution = CAUTION if robust and not len(region.space.reals) else 1.0
     y = y / caution  # in these units the standard deviations are the model's own
     best = float(y.min())
     while len(chosen) < n:
