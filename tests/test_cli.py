@@ -30,24 +30,6 @@ def test_the_demo_prints_its_best_and_draws_a_picture(tmp_path: Path) -> None:
     assert run("demo", "--evals", "12", "--seed", "3", cwd=tmp_path).stdout == done.stdout
 
 
-@pytest.mark.parametrize(("given", "used"), [(None, "1"), ("2", "2")])
-def test_the_demo_asks_for_one_thread_before_numpy_is_loaded(tmp_path: Path, given: str | None, used: str) -> None:
-    code = """
-import os, sys
-from bounce.cli import problems
-assert "numpy" not in sys.modules
-problems.demo(evals=1)
-print(os.environ["OPENBLAS_NUM_THREADS"])
-"""
-    others = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
-    environment = others if given is None else others | {"OPENBLAS_NUM_THREADS": given}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == used
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -1,8 +1,7 @@
 """Dense linear algebra on one BLAS.
 
-The wheels of numpy and scipy each bring an OpenBLAS with threads of its own, and two pools that wait busily fight
-over the cores: an ask in 500 dimensions took five times as long with both. Whatever is called in a loop and large
-goes through scipy's, which has the triangular solves; numpy's `@` is left to the small and the rare.
+The wheels of numpy and scipy each bring an OpenBLAS. Whatever is called in a loop and large goes through scipy's,
+which has the triangular solves; numpy's `@` is left to the small and the rare.
 
 Shapes: a (m, k), b (k, n); L (n, n) lower triangular, Fortran order.
 """

@@ -35,6 +35,7 @@ from bounce.state import (
     record_from_dict,
     record_to_dict,
 )
+from bounce.threads import one_thread
 from bounce.told import finite, is_single, listed
 from bounce.trust_region import after, improves
 
@@ -166,7 +167,8 @@ class Bounce:
             )
         saved = self._rng.bit_generator.state
         try:
-            head, drafts = self._plan(min(n, self.remaining))
+            with one_thread():
+                head, drafts = self._plan(min(n, self.remaining))
             if not drafts:
                 raise NothingToAsk("no further point of the space could be found")
         except BaseException:

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from threadpoolctl import ThreadpoolController
+
+from bounce import Bounce
+from bounce.parameters import Scalar
+from bounce.state import Head, Record
+from bounce.threads import one_thread
+from spaces import reals
+
+BLAS = ThreadpoolController().select(internal_api="openblas")
+
+if not all(".libs" in library["filepath"] or ".dylibs" in library["filepath"] for library in BLAS.info()):
+    pytest.skip("numpy and scipy have no OpenBLAS of their own here", allow_module_level=True)
+
+
+def threads() -> set[int]:
+    """Return how many threads the loaded OpenBLAS libraries have, as someone else counts them."""
+    return {library["num_threads"] for library in BLAS.info()}
+
+
+@pytest.fixture(autouse=True)
+def two() -> Iterator[None]:
+    with BLAS.limit(limits=2):
+        assert threads() == {2}
+        yield
+
+
+def test_an_ask_takes_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, inside = Bounce._plan, list[set[int]]()
+
+    def watched(self: Bounce, n: int) -> tuple[Head, list[Record]]:
+        inside.append(threads())
+        return plan(self, n)
+
+    monkeypatch.setattr(Bounce, "_plan", watched)
+    optimizer = Bounce(reals(3), 10, seed=0)
+    trial = optimizer.ask()[0]
+    assert inside == [{1}]
+    assert threads() == {2}
+    optimizer.tell(trial, 1.0)
+    monkeypatch.setattr(Bounce, "_plan", lambda self, n: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        optimizer.ask()
+    assert threads() == {2}
+
+
+def test_the_last_one_out_restores_what_there_was() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with one_thread():
+            entered.set()
+            assert leave.wait(60)
+
+    thread = threading.Thread(target=other)
+    with one_thread():
+        thread.start()
+        assert entered.wait(60)
+    assert threads() == {1}
+    leave.set()
+    thread.join()
+    assert threads() == {2}
+
+
+def test_a_run_does_not_depend_on_the_number_of_threads() -> None:
+    def points() -> list[dict[str, Scalar]]:
+        optimizer = Bounce(reals(60), 40, seed=0)
+        while not optimizer.done:
+            trial = optimizer.ask()[0]
+            optimizer.tell(trial, float(np.cos(optimizer.space.encode([trial.point])).sum()))
+        return [trial.point for trial in optimizer.trials]
+
+    two_threads = points()
+    with BLAS.limit(limits=1):
+        assert points() == two_threads
