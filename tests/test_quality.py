@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import mean
 
-from bounce import Binary, Bounce, Space, benchmarks
+from bounce import Binary, Bounce, Categorical, Integer, Space, benchmarks
 from bounce.benchmarks.hartmann import Hartmann6
 from bounce.parameters import Scalar
 
@@ -64,3 +64,13 @@ def test_a_huge_penalty_does_not_hide_small_differences() -> None:
 
     space = Space([Binary(f"x{i}") for i in range(30)])
     assert mean_best(space, wrong_bits, 80, range(3)) < 3.0  # random search gets 7 wrong
+
+
+def test_integers_and_categories_are_learned_apart() -> None:
+    def wrong(point: Point) -> float:
+        levels = sum(3 * (float(str(point[f"n{i}"])) / 7 - i / 9) ** 2 for i in range(10))
+        return levels + sum(point[f"c{i}"] != "abcd"[i % 4] for i in range(8))
+
+    numbers = [Integer(f"n{i}", 0, 7) for i in range(10)]
+    space = Space([*numbers, *(Categorical(f"c{i}", list("abcd")) for i in range(8))])
+    assert mean_best(space, wrong, 80, range(3)) < 0.7  # 0.05; with one lengthscale for both 1.3 to 3.1

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import LinAlgError
+from scipy.special import gammaln
 
-from bounce import Binary, Categorical, Space
+from bounce import Binary, Categorical, Ordinal, Space
 from bounce.kernels import Hyper, Kernel, Metric
 from bounce.linalg import BLOCK, cholesky, product
 from bounce.parameters import Kind
-from bounce.surrogate import GP, NOISE_FLOOR, LogPosterior, clipped, cold, fit, standardized
+from bounce.surrogate import GP, LENGTHSCALE_PRIOR, NOISE_FLOOR, LogPosterior, clipped, cold, fit, standardized
 from spaces import binary, mixed, reals, rows
 
 
@@ -247,3 +250,51 @@ def test_a_large_covariance_matrix_is_that_of_its_rows() -> None:
     a, b = rows(space, 700, 1), rows(space, 200, 2)
     assert len(a) * len(b) > 2 * BLOCK  # more than two blocks of rows
     np.testing.assert_allclose(kernel(a, b), np.concatenate([kernel(row[None], b) for row in a]), rtol=1e-12)
+
+
+def test_ordinals_apart_have_a_lengthscale_of_their_own() -> None:
+    space = Space([Binary("b"), Categorical("c", ["x", "y", "z"]), Ordinal("o", [1, 2, 3, 4, 5])])
+    own = Hyper(comb=2.0, cont=np.empty(0), signal=1.5, noise=0.01, rho=0.5, ordinal=0.25)
+    a, b = np.array([[0.0, 1.0, 3.0]]), np.array([[1.0, 2.0, 1.0]])
+    r2 = (1.0 + 2.0) / 2.0**2 + (2 / 4) ** 2 / 0.25**2
+    s = np.sqrt(5.0 * r2)
+    assert Kernel(space, own)(a, b)[0, 0] == pytest.approx(1.5 * (1 + s + s**2 / 3) * np.exp(-s))
+    shared = replace(own, ordinal=2.0)
+    assert Kernel(space, shared)(a, b)[0, 0] == pytest.approx(
+        Kernel(space, replace(own, ordinal=None))(a, b)[0, 0]
+    )
+
+
+@pytest.mark.parametrize("space", [mixed(2), Space([Binary("b"), Ordinal("o", [1, 2, 3, 4])])])
+def test_the_gradient_of_lengthscales_apart_is_that_of_finite_differences(space: Space) -> None:
+    z = rows(space, 25)
+    posterior = LogPosterior(space, z, targets(z), apart=True)
+    theta = posterior.pack(replace(hyper(space), ordinal=0.6))
+    assert posterior.unpack(theta).ordinal == pytest.approx(0.6)
+    _, gradient = posterior(theta)
+    for i in range(len(theta)):
+        step = np.where(np.arange(len(theta)) == i, 1e-6, 0.0)
+        numeric = (posterior(theta + step)[0] - posterior(theta - step)[0]) / 2e-6
+        assert gradient[i] == pytest.approx(numeric, rel=1e-4, abs=1e-5)
+
+
+def test_the_posterior_apart_is_that_of_the_kernel() -> None:
+    """At equal lengthscales, nothing differs but the prior of one more of them."""
+    space = mixed(2)
+    z = rows(space, 25)
+    one, two = (LogPosterior(space, z, targets(z), apart=apart) for apart in (False, True))
+    h = hyper(space)
+    shape, rate = LENGTHSCALE_PRIOR
+    prior = (shape - 1) * np.log(h.comb) - rate * h.comb + shape * np.log(rate) - gammaln(shape)
+    assert two(two.pack(h))[0] == pytest.approx(one(one.pack(h))[0] + prior)
+
+
+def test_a_fit_apart_tells_a_rough_ordinal_from_smooth_bits() -> None:
+    space = Space([Ordinal("o", list(range(12))), *(Binary(f"b{i}") for i in range(8))])
+    z = rows(space, 60)
+    y = standardized(30 * np.sin(z[:, 0]) + z[:, 1:].sum(axis=1))
+    found = fit(space, z, y, [cold(space)], apart=True)
+    assert found.ordinal is not None
+    assert found.ordinal < found.comb / 4
+    assert fit(space, z, y, [cold(space)]).ordinal is None
+    assert fit(binary(8), z[:, 1:], y, [cold(binary(8))], apart=True).ordinal is None

@@ -5,6 +5,7 @@
 k_c: Matérn-5/2 of the combinatorial bins with one lengthscale, k_r: of the reals with one lengthscale per bin.
 A space with only one sort of bins uses that one kernel alone. Squared distances of combinatorial codes are
 those of one-hot columns: 1 per binary mismatch, 2 per categorical mismatch, ((i − j)/(c − 1))² per ordinal.
+Ordinals may have a lengthscale of their own, which departs from the paper.
 
 Shapes: A (m, d), B (n, d) latent codes; every kernel matrix and squared distance is (m, n).
 """
@@ -76,6 +77,8 @@ class Hyper:
     """The noise variance."""
     rho: float
     """The weight of the product in the mixture."""
+    ordinal: float | None = None
+    """The lengthscale of the ordinals where it is one of their own."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +90,8 @@ class Kernel:
 
     @cached_property
     def metric(self) -> Metric:
-        """The combinatorial distance of the space."""
-        return Metric(self.space)
+        """The combinatorial distance of the space, such that ordinals have the lengthscale of the others."""
+        return Metric(self.space, 1.0 if self.hyper.ordinal is None else self.hyper.comb / self.hyper.ordinal)
 
     @property
     def prior(self) -> float:
@@ -144,6 +147,8 @@ class Metric:
     """Squared distances of combinatorial codes, without one-hot columns."""
 
     space: Space
+    ordinal: float = 1.0
+    """The distance between the ends of an ordinal."""
 
     @cached_property
     def lines(self) -> NDArray[np.intp]:
@@ -152,9 +157,10 @@ class Metric:
 
     @cached_property
     def steps(self) -> Array:
-        """Per column, the length of one step on its line: 1/(c − 1), or 0 where there is no line."""
+        """Per column, the length of one step on its line, 1/(c − 1) for binaries, or 0 where there is no line."""
         steps = np.zeros(len(self.space))
         steps[self.lines] = 1.0 / (self.space.cardinalities[self.lines] - 1)
+        steps[self.space.of_kind(Kind.ORDINAL)] *= self.ordinal
         return steps
 
     @cached_property

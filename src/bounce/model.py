@@ -69,7 +69,7 @@ class Model:
             most = FITTED if len(embedding.latent.reals) else NEAREST
             few = _nearest(embedding, z, values, done, base, most)
             y = standardized(_tame(values[base], robust))[np.searchsorted(base, few)]  # in the units of all
-            head = self._fitted(head, data, z[few], y)
+            head = self._fitted(head, data, z[few], y, robust)
         assert head.hyper is not None
         order = np.concatenate([base, np.flatnonzero(since)])
         z, y, done = z[order], standardized(_tame(values[order], robust)), done[order]
@@ -116,7 +116,7 @@ class Model:
         return head.hyper is None or head.fitted_space != head.space or new * REFIT_SHARE >= used
 
     @staticmethod
-    def _fitted(head: Head, data: Sequence[Record], z: Codes, y: Array) -> Head:
+    def _fitted(head: Head, data: Sequence[Record], z: Codes, y: Array, robust: bool) -> Head:
         """Fit the hyperparameters to some of the data."""
         latent = head.embedding.latent
         starts = [cold(latent)]
@@ -125,7 +125,7 @@ class Model:
         # there are few lengthscales, and the last fit is the better start.
         if head.hyper is not None and len(latent.combinatorial):
             starts = [head.hyper, *starts] if head.fitted_space != head.space else [head.hyper]
-        hyper = fit(latent, z, y, starts)
+        hyper = fit(latent, z, y, starts, apart=robust)
         logger.debug("fit to %d observations: %s", len(z), hyper)
         return replace(head, hyper=hyper, fitted=max(record.tell for record in data) + 1, fitted_space=head.space)
 

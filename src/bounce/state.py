@@ -177,6 +177,8 @@ def head_from_dict(space: Space, document: Mapping[str, Any]) -> Head:
     hyper = None if (h := given.pop("hyper")) is None else Hyper(**(h | {"cont": np.array(h["cont"], float)}))
     latent = embedding.latent
     positive = [] if hyper is None else [hyper.comb, hyper.signal, hyper.noise, *hyper.cont]
+    if hyper is not None and hyper.ordinal is not None:
+        positive.append(hyper.ordinal)
     if not (
         (region.n_comb, region.n_cont) == (len(latent.combinatorial), len(latent.reals))
         and all(_is_int(n) and n >= 0 for n in (region.budget, region.used, region.successes, region.failures))

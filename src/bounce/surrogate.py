@@ -19,7 +19,7 @@ from scipy.special import gammaln
 
 from bounce.kernels import Hyper, Kernel, Metric, matern52_and_slope, squared_distance
 from bounce.linalg import Array, cholesky, inverse, product, solve, solve_lower
-from bounce.parameters import Codes
+from bounce.parameters import Codes, Kind
 from bounce.space import Space
 
 NOISE_FLOOR, REAL_NOISE_FLOOR = 1e-6, 1e-4  # the latter where all bins are real
@@ -88,15 +88,19 @@ def cold(space: Space) -> Hyper:
 class LogPosterior:
     """The log marginal likelihood plus log priors of some data, as a function of θ, with its gradient.
 
-    θ = (log ℓ_comb | log ℓ_cont … | log σ² | log noise | ρ); the parts that a space lacks are left out.
+    θ = (log ℓ_comb | log ℓ_ordinal | log ℓ_cont … | log σ² | log noise | ρ); the parts that a space lacks are left
+    out. Ordinals have a lengthscale of their own if they are to lie `apart` from other combinatorial bins.
     """
 
-    def __init__(self, space: Space, z: Codes, y: Array) -> None:
+    def __init__(self, space: Space, z: Codes, y: Array, *, apart: bool = False) -> None:
         self.space, self.y, self.n = space, y, len(y)
         self.n_cont = len(space.reals)
         self.has_comb = bool(len(space.combinatorial))
         self.mixed = self.has_comb and self.n_cont > 0
-        lengthscales = int(self.has_comb) + self.n_cont
+        ordinal = space.of_kind(Kind.ORDINAL)
+        self.apart = apart and 0 < len(ordinal) < len(space.combinatorial)
+        self.at = int(self.has_comb) + int(self.apart)  # where the reals begin in θ
+        lengthscales = self.at + self.n_cont
         self.priors = np.array([LENGTHSCALE_PRIOR] * lengthscales + [SIGNAL_PRIOR, NOISE_PRIOR]).T
         self.reals = z[:, space.reals] - 0.5
         metric = Metric(space)
@@ -104,16 +108,22 @@ class LogPosterior:
         self.index: NDArray[np.intp] | None = None
         if self.has_comb and metric.largest is not None:
             self.index, self.levels = self.d2.astype(np.intp), np.arange(metric.largest + 1.0)
+        if self.apart:
+            ordered = z[:, ordinal] * metric.steps[ordinal]
+            self.ordered = squared_distance(ordered, ordered)
+            self.d2 = np.maximum(self.d2 - self.ordered, 0.0)  # of the others
 
     def pack(self, hyper: Hyper) -> Array:
         """Return θ of hyperparameters."""
         comb = [math.log(hyper.comb)] if self.has_comb else []
+        if self.apart:
+            comb.append(math.log(hyper.comb if hyper.ordinal is None else hyper.ordinal))
         tail = [math.log(hyper.signal), math.log(hyper.noise)] + ([hyper.rho] if self.mixed else [])
         return np.concatenate([comb, np.log(hyper.cont), tail])
 
     def unpack(self, theta: Array) -> Hyper:
         """Return the hyperparameters of θ."""
-        at = int(self.has_comb)
+        at = self.at
         signal, noise = np.exp(theta[at + self.n_cont : at + self.n_cont + 2])
         return Hyper(
             comb=float(np.exp(theta[0])) if self.has_comb else 1.0,
@@ -121,30 +131,36 @@ class LogPosterior:
             signal=float(signal),
             noise=float(noise),
             rho=float(theta[-1]) if self.mixed else 0.5,
+            ordinal=float(np.exp(theta[1])) if self.apart else None,
         )
 
     @property
     def bounds(self) -> list[tuple[float, float]]:
         """The box of θ."""
-        lengths = [LENGTHSCALE_BOUNDS] * (int(self.has_comb) + self.n_cont)
+        lengths = [LENGTHSCALE_BOUNDS] * (self.at + self.n_cont)
         noise = NOISE_BOUNDS if self.has_comb else (REAL_NOISE_FLOOR, NOISE_BOUNDS[1])
         logs = [(math.log(low), math.log(high)) for low, high in [*lengths, SIGNAL_BOUNDS, noise]]
         return logs + ([(0.0, 1.0)] if self.mixed else [])
 
-    def _comb(self, r2_scale: float) -> tuple[Array, Array]:
-        """Return k_c and its derivative with respect to log ℓ."""
-        r2 = (self.d2 if self.index is None else self.levels) * r2_scale
+    def _comb(self, h: Hyper) -> tuple[Array, list[Array]]:
+        """Return k_c and its derivatives with respect to the logs of its lengthscales."""
+        r2 = (self.d2 if self.index is None else self.levels) * (1.0 / h.comb**2)
+        if h.ordinal is not None:
+            ordered = self.ordered * (1.0 / h.ordinal**2)
+            k, slope = matern52_and_slope(r2 + ordered)
+            return k, [-2.0 * r2 * slope, -2.0 * ordered * slope]
         k, slope = matern52_and_slope(r2)
         slope = -2.0 * r2 * slope
-        return (k, slope) if self.index is None else (k.take(self.index), slope.take(self.index))
+        return (k, [slope]) if self.index is None else (k.take(self.index), [slope.take(self.index)])
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return the value and its gradient."""
         h = self.unpack(theta)
         one = np.ones((1, 1))
-        k_c = dk_c = k_r = slope_r = one
+        k_c = k_r = slope_r = one
+        slopes_c: list[Array] = []
         if self.has_comb:
-            k_c, dk_c = self._comb(1.0 / h.comb**2)
+            k_c, slopes_c = self._comb(h)
         if self.n_cont:
             x = self.reals / h.cont
             r2 = squared_distance(x, x)
@@ -167,9 +183,9 @@ class LogPosterior:
         value -= 0.5 * self.n * math.log(2.0 * math.pi)
 
         gradient = np.empty_like(theta)
-        at = int(self.has_comb)
-        if self.has_comb:
-            gradient[0] = h.signal * _dot(g * by_c, dk_c)
+        at = self.at
+        for i, slope_c in enumerate(slopes_c):
+            gradient[i] = h.signal * _dot(g * by_c, slope_c)
         if self.n_cont:
             w = h.signal * g * by_r * slope_r
             # Σ_ab w_ab (x_aj − x_bj)² for all j at once; r² depends on log ℓ_j as ℓ_j^{−2}.
@@ -190,11 +206,11 @@ class LogPosterior:
         return value, gradient
 
 
-def fit(space: Space, z: Codes, y: Array, starts: Sequence[Hyper]) -> Hyper:
-    """Return the hyperparameters of the highest posterior found from some starts."""
+def fit(space: Space, z: Codes, y: Array, starts: Sequence[Hyper], *, apart: bool = False) -> Hyper:
+    """Return the hyperparameters of the highest posterior found from some starts; `apart` as in `LogPosterior`."""
     from scipy.optimize import minimize  # slow to import, so not before the first fit
 
-    posterior = LogPosterior(space, z, y)
+    posterior = LogPosterior(space, z, y, apart=apart)
 
     def loss(theta: Array) -> tuple[float, Array]:
         value, gradient = posterior(theta)
