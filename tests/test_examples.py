@@ -9,9 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = {
-    "minimize.py": r"best value [0-3]\.\d+",
+    "minimize.py": r"best value \d\.\d+(e-\d+)?\n",
     "ask_tell.py": r"48 experiments, best yield [89]\d\.\d %",
-    "asynchronous.py": r"best value 0\.?0? after 60 evaluations",
+    "asynchronous.py": r"best value [01](\.\d+)? after 60 evaluations",  # the order of the values is that of the clock
     "resume.py": "the same points: True",
 }
 

@@ -454,9 +454,9 @@ def test_of_many_observations_the_nearest_count(space: Space, monkeypatch: pytes
     sizes = []
     fitted: list[tuple[Codes, Array]] = []
 
-    def watched_fit(latent: Space, z: Codes, y: Array, starts: Sequence[Hyper]) -> Hyper:
+    def watched_fit(latent: Space, z: Codes, y: Array, starts: Sequence[Hyper], *, apart: bool) -> Hyper:
         fitted.append((z, y))
-        return fit(latent, z, y, starts)
+        return fit(latent, z, y, starts, apart=apart)
 
     def watched(gp: GP, y: Array, *args: Any, **options: Any) -> Any:
         sizes.append(len(gp.z))
