@@ -11,7 +11,8 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = {
     "minimize.py": r"best value \d\.\d+(e-\d+)?\n",
     "ask_tell.py": r"48 experiments, best yield [89]\d\.\d %",
-    "asynchronous.py": r"best value [01](\.\d+)? after 60 evaluations",  # the order of the values is that of the clock
+    # the values come in the order of the clock
+    "asynchronous.py": r"best value [01](\.\d+)? after 60 evaluations",
     "resume.py": "the same points: True",
 }
 
