@@ -15,7 +15,9 @@ from spaces import reals
 
 BLAS = ThreadpoolController().select(internal_api="openblas")
 
-if not all(".libs" in library["filepath"] or ".dylibs" in library["filepath"] for library in BLAS.info()):
+if not BLAS.info() or not all(
+    ".libs" in library["filepath"] or ".dylibs" in library["filepath"] for library in BLAS.info()
+):
     pytest.skip("numpy and scipy have no OpenBLAS of their own here", allow_module_level=True)
 
 

@@ -50,7 +50,7 @@ class Bounce:
     `initial_points` before the model speaks, `initial_dims` of the first space, `new_bins` per bin and split,
     `budget_to_input` shared out among the spaces, `low_sequency` for points with long runs of equal values,
     `trust_region` "bounce", or "baxus" or "casmopolitan" to compare with; `robust` keeps outliers
-    and lucky values from misleading the model.
+    and lucky values from misleading the model, and departs from the paper in two more ways (docs/budgets.md).
 
     >>> opt = Bounce(space, budget=200, seed=0)
     >>> while not opt.done:
