@@ -12,7 +12,7 @@ from bounce.acquisition import Acquisition, log_ei
 from bounce.candidates import Pool, Seen
 from bounce.climb import CONTENDERS, best_half
 from bounce.kernels import Hyper, Kernel
-from bounce.linalg import solve
+from bounce.linalg import Array, solve
 from bounce.parameters import Codes, Kind
 from bounce.region import Region, ball_size, moved_reals, neighbours, sample
 from bounce.search import (
@@ -20,6 +20,7 @@ from bounce.search import (
     COMB_STARTS,
     HOPELESS,
     NEXT_MOVES,
+    Proposal,
     _beside,
     _comb_starts,
     propose,
@@ -42,6 +43,12 @@ def region_of(space: Space, centre: Codes, radius: int, side: float = 0.2) -> Re
 
 def nothing(space: Space) -> Codes:
     return np.empty((0, len(space)))
+
+
+def proposed(gp: GP, y: Array, region: Region, n: int, *, robust: bool = True) -> list[Proposal]:
+    """Return n proposals where nothing is pending or seen."""
+    none, seen = nothing(region.space), Seen(region.space.keys, set())
+    return propose(gp, y, none, region, n, seen, lambda: none, robust=robust, rng=np.random.default_rng(0))
 
 
 def run(
@@ -170,29 +177,10 @@ def test_a_best_value_that_the_model_disbelieves_does_not_stop_the_search(n: int
     y = np.where(np.arange(40) == 7, -30.0, z[:, space.reals[0]])
     assert Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))(z).max() < HOPELESS
     region = region_of(space, z[7], 2, 0.5)
-    chosen = propose(
-        gp,
-        y,
-        nothing(space),
-        region,
-        n,
-        Seen(space.keys, set()),
-        lambda: nothing(space),
-        rng=np.random.default_rng(0),
-    )
+    chosen = proposed(gp, y, region, n)
     assert len(chosen) == n
     assert chosen[0].value > HOPELESS
-    strict = propose(
-        gp,
-        y,
-        nothing(space),
-        region,
-        n,
-        Seen(space.keys, set()),
-        lambda: nothing(space),
-        robust=False,
-        rng=np.random.default_rng(0),
-    )
+    strict = proposed(gp, y, region, n, robust=False)
     assert strict[0].value < HOPELESS
 
 
@@ -200,17 +188,7 @@ def believed(space: Space, *, robust: bool) -> tuple[float, float]:
     """Return what a proposal says it is worth, and what it is where standard deviations are `CAUTION` times."""
     gp, y = model(space)
     region = region_of(space, gp.z[int(y.argmin())], len(space.combinatorial))
-    chosen = propose(
-        gp,
-        y,
-        nothing(space),
-        region,
-        1,
-        Seen(space.keys, set()),
-        lambda: nothing(space),
-        robust=robust,
-        rng=np.random.default_rng(0),
-    )
+    chosen = proposed(gp, y, region, 1, robust=robust)
     mean, variance = gp.posterior(chosen[0].z[None], y)
     return chosen[0].value, float(log_ei(mean, CAUTION * np.sqrt(variance), float(y.min()))[0])
 
@@ -305,16 +283,7 @@ def test_a_batch_spreads_out() -> None:
     space = reals(2)
     gp, y = model(space, seed=3)
     region = Region(space, gp.z[int(y.argmin())], 0, np.array([[0.0, 0.0], [1.0, 1.0]]))
-    chosen = propose(
-        gp,
-        y,
-        nothing(space),
-        region,
-        4,
-        Seen(space.keys, set()),
-        lambda: nothing(space),
-        rng=np.random.default_rng(0),
-    )
+    chosen = proposed(gp, y, region, 4)
     z = np.array([p.z for p in chosen])
     gaps = np.linalg.norm(z[:, None] - z[None], axis=2)[np.triu_indices(4, 1)]
     assert gaps.min() > 0.02
