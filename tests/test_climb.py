@@ -137,7 +137,7 @@ def smooth() -> tuple[Space, Acquisition, Region]:
     """A model of many bits that sees far, so that many moves look good at once."""
     space = binary(300)
     gp, y = model(space, n=100)
-    gp = GP.at(Kernel(space, replace(gp.kernel.hyper, comb=15.0)), gp.z)
+    gp = GP.at(Kernel(space, replace(gp.kernel.hyper, comb=np.array([15.0]))), gp.z)
     acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
     return space, acquisition, region_of(space, gp.z[int(y.argmin())], 150)
 

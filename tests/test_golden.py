@@ -41,7 +41,7 @@ class Case:
         self.document: dict[str, Any] = GOLDEN["cases"][name]
         self.space = Space([parameter(f"x{j}", *spec) for j, spec in enumerate(self.document["variables"])])
         given = self.document["hyper"]
-        self.hyper = Hyper(**given | {"cont": np.array(given["cont"])})
+        self.hyper = Hyper(**given | {name: np.array(given[name]) for name in ("comb", "cont")})
         self.kernel = Kernel(self.space, self.hyper)
 
     def __getitem__(self, key: str) -> Array:
@@ -53,7 +53,8 @@ class Case:
 
     @cached_property
     def log_posterior(self) -> LogPosterior:
-        return LogPosterior(self.space, self["data"], self["targets"])
+        apart = len(self.hyper.comb) > 1
+        return LogPosterior(self.space, self["data"], self["targets"], apart=apart)
 
     @cached_property
     def theta(self) -> Array:

@@ -74,3 +74,12 @@ def test_integers_and_categories_are_learned_apart() -> None:
     numbers = [Integer(f"n{i}", 0, 7) for i in range(10)]
     space = Space([*numbers, *(Categorical(f"c{i}", list("abcd")) for i in range(8))])
     assert mean_best(space, wrong, 80, range(3)) < 0.7  # 0.05; with one lengthscale for both 1.3 to 3.1
+
+
+def test_categories_without_effect_do_not_hide_bits() -> None:
+    def wrong(point: Point) -> float:
+        return sum((1 + i % 3) * (point[f"b{i}"] != (i % 4 == 0)) for i in range(20))
+
+    bits = [Binary(f"b{i}") for i in range(20)]
+    space = Space([*bits, *(Categorical(f"c{i}", list("abcd")) for i in range(10))])
+    assert mean_best(space, wrong, 50, range(3)) < 1.5  # 0; with one lengthscale for both 6 to 9

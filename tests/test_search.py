@@ -32,7 +32,7 @@ from spaces import binary, mixed, reals, rows, spaces
 def model(space: Space, n: int = 12, seed: int = 0) -> tuple[GP, np.ndarray]:
     rng = np.random.default_rng(seed)
     z = space.sample(n, rng=rng)
-    h = Hyper(comb=2.0, cont=np.full(len(space.reals), 0.4), signal=1.0, noise=1e-3, rho=0.4)
+    h = Hyper(comb=np.array([2.0]), cont=np.full(len(space.reals), 0.4), signal=1.0, noise=1e-3, rho=0.4)
     return GP.at(Kernel(space, h), z), standardized(np.sin(z @ rng.normal(size=len(space)) * 3))
 
 
@@ -172,7 +172,10 @@ def test_a_best_value_that_the_model_disbelieves_does_not_stop_the_search(n: int
     space = mixed(2)
     z = space.sample(40, rng=np.random.default_rng(0))
     gp = GP.at(
-        Kernel(space, Hyper(comb=5.0, cont=np.full(len(space.reals), 5.0), signal=0.1, noise=0.1, rho=0.5)), z
+        Kernel(
+            space, Hyper(comb=np.array([5.0]), cont=np.full(len(space.reals), 5.0), signal=0.1, noise=0.1, rho=0.5)
+        ),
+        z,
     )
     y = np.where(np.arange(40) == 7, -30.0, z[:, space.reals[0]])
     assert Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))(z).max() < HOPELESS

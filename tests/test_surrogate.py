@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,7 +17,7 @@ from spaces import binary, mixed, reals, rows
 
 def hyper(space: Space) -> Hyper:
     cont = np.linspace(0.3, 0.9, len(space.reals))
-    return Hyper(comb=1.7, cont=cont, signal=1.3, noise=0.02, rho=0.3)
+    return Hyper(comb=np.array([1.7]), cont=cont, signal=1.3, noise=0.02, rho=0.3)
 
 
 def targets(z: np.ndarray, seed: int = 0) -> np.ndarray:
@@ -48,7 +46,9 @@ def test_extending_by_nothing_changes_nothing() -> None:
 
 def test_the_posterior_interpolates_and_reverts_to_the_prior() -> None:
     space = reals(2)
-    kernel = Kernel(space, Hyper(comb=1.0, cont=np.array([0.05, 0.05]), signal=2.0, noise=1e-8, rho=0.5))
+    kernel = Kernel(
+        space, Hyper(comb=np.array([1.0]), cont=np.array([0.05, 0.05]), signal=2.0, noise=1e-8, rho=0.5)
+    )
     z = np.array([[0.1, 0.1], [0.2, 0.3]])
     y = np.array([1.0, -1.0])
     gp = GP.at(kernel, z)
@@ -98,7 +98,7 @@ def test_a_fit_takes_the_best_of_its_starts() -> None:
     space = binary(10)
     z = rows(space, 30)
     y = targets(z)
-    bad = Hyper(comb=900.0, cont=np.empty(0), signal=1e-3, noise=9.0, rho=0.5)
+    bad = Hyper(comb=np.array([900.0]), cont=np.empty(0), signal=1e-3, noise=9.0, rho=0.5)
     posterior = LogPosterior(space, z, y)
     both = posterior(posterior.pack(fit(space, z, y, [bad, cold(space)])))[0]
     assert both >= posterior(posterior.pack(fit(space, z, y, [cold(space)])))[0] - 1e-9
@@ -108,7 +108,7 @@ def test_a_fit_recovers_the_scale_of_the_data_it_was_drawn_from() -> None:
     space = reals(2)
     rng = np.random.default_rng(3)
     z = space.sample(120, rng=rng)
-    truth = Hyper(comb=1.0, cont=np.array([0.15, 0.6]), signal=1.0, noise=1e-3, rho=0.5)
+    truth = Hyper(comb=np.array([1.0]), cont=np.array([0.15, 0.6]), signal=1.0, noise=1e-3, rho=0.5)
     y = GP.at(Kernel(space, truth), z).factor @ rng.normal(size=120)
     found = fit(space, z, standardized(y), [cold(space)])
     assert found.cont[0] == pytest.approx(0.15, rel=0.5)
@@ -252,49 +252,36 @@ def test_a_large_covariance_matrix_is_that_of_its_rows() -> None:
     np.testing.assert_allclose(kernel(a, b), np.concatenate([kernel(row[None], b) for row in a]), rtol=1e-12)
 
 
-def test_ordinals_apart_have_a_lengthscale_of_their_own() -> None:
+def test_one_move_changes_the_distances_of_kinds_apart_as_the_kernel_says() -> None:
     space = Space([Binary("b"), Categorical("c", ["x", "y", "z"]), Ordinal("o", [1, 2, 3, 4, 5])])
-    own = Hyper(comb=2.0, cont=np.empty(0), signal=1.5, noise=0.01, rho=0.5, ordinal=0.25)
-    a, b = np.array([[0.0, 1.0, 3.0]]), np.array([[1.0, 2.0, 1.0]])
-    r2 = (1.0 + 2.0) / 2.0**2 + (2 / 4) ** 2 / 0.25**2
-    s = np.sqrt(5.0 * r2)
-    assert Kernel(space, own)(a, b)[0, 0] == pytest.approx(1.5 * (1 + s + s**2 / 3) * np.exp(-s))
-    shared = replace(own, ordinal=2.0)
-    assert Kernel(space, shared)(a, b)[0, 0] == pytest.approx(
-        Kernel(space, replace(own, ordinal=None))(a, b)[0, 0]
-    )
+    own = Hyper(comb=np.array([2.0, 0.7, 0.25]), cont=np.empty(0), signal=1.5, noise=0.01, rho=0.5)
+    metric, points, z = Kernel(space, own).metric, rows(space, 9), np.array([[0.0, 1.0, 3.0]])
+    columns, new = np.arange(3), np.array([1.0, 2.0, 0.0])
+    moved = np.repeat(z, 3, axis=0)
+    moved[columns, columns] = new
+    d2 = np.repeat(metric(z, points), 3, axis=0)
+    np.testing.assert_allclose(metric.moved(d2, columns, z[0], new, points), metric(moved, points), atol=1e-12)
 
 
-@pytest.mark.parametrize("space", [mixed(2), Space([Binary("b"), Ordinal("o", [1, 2, 3, 4])])])
-def test_the_gradient_of_lengthscales_apart_is_that_of_finite_differences(space: Space) -> None:
-    z = rows(space, 25)
-    posterior = LogPosterior(space, z, targets(z), apart=True)
-    theta = posterior.pack(replace(hyper(space), ordinal=0.6))
-    assert posterior.unpack(theta).ordinal == pytest.approx(0.6)
-    _, gradient = posterior(theta)
-    for i in range(len(theta)):
-        step = np.where(np.arange(len(theta)) == i, 1e-6, 0.0)
-        numeric = (posterior(theta + step)[0] - posterior(theta - step)[0]) / 2e-6
-        assert gradient[i] == pytest.approx(numeric, rel=1e-4, abs=1e-5)
-
-
-def test_the_posterior_apart_is_that_of_the_kernel() -> None:
-    """At equal lengthscales, nothing differs but the prior of one more of them."""
+def test_a_lengthscale_for_all_kinds_is_where_a_fit_of_kinds_apart_starts() -> None:
+    """At equal lengthscales, nothing differs but the prior of two more of them."""
     space = mixed(2)
     z = rows(space, 25)
-    one, two = (LogPosterior(space, z, targets(z), apart=apart) for apart in (False, True))
+    one, apart = (LogPosterior(space, z, targets(z), apart=apart) for apart in (False, True))
     h = hyper(space)
+    assert apart.unpack(apart.pack(h)).comb == pytest.approx(np.full(3, 1.7))
     shape, rate = LENGTHSCALE_PRIOR
-    prior = (shape - 1) * np.log(h.comb) - rate * h.comb + shape * np.log(rate) - gammaln(shape)
-    assert two(two.pack(h))[0] == pytest.approx(one(one.pack(h))[0] + prior)
+    prior = (shape - 1) * np.log(1.7) - rate * 1.7 + shape * np.log(rate) - gammaln(shape)
+    assert apart(apart.pack(h))[0] == pytest.approx(one(one.pack(h))[0] + 2 * prior)
 
 
-def test_a_fit_apart_tells_a_rough_ordinal_from_smooth_bits() -> None:
-    space = Space([Ordinal("o", list(range(12))), *(Binary(f"b{i}") for i in range(8))])
+def test_a_fit_apart_tells_what_matters_from_what_does_not() -> None:
+    flags = [Binary(f"b{i}") for i in range(8)]
+    space = Space([Ordinal("o", list(range(12))), Categorical("c", list("uvwxyz")), *flags])
     z = rows(space, 60)
-    y = standardized(30 * np.sin(z[:, 0]) + z[:, 1:].sum(axis=1))
-    found = fit(space, z, y, [cold(space)], apart=True)
-    assert found.ordinal is not None
-    assert found.ordinal < found.comb / 4
-    assert fit(space, z, y, [cold(space)]).ordinal is None
-    assert fit(binary(8), z[:, 1:], y, [cold(binary(8))], apart=True).ordinal is None
+    y = standardized(5 * np.sin(z[:, 0] / 2) + z[:, 2:].sum(axis=1))
+    bits, category, ordinal = fit(space, z, y, [cold(space)], apart=True).comb
+    assert ordinal < bits / 4
+    assert category > 2 * bits
+    assert len(fit(space, z, y, [cold(space)]).comb) == 1
+    assert len(fit(binary(8), z[:, 2:], y, [cold(binary(8))], apart=True).comb) == 1

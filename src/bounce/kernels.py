@@ -5,7 +5,7 @@
 k_c: Matérn-5/2 of the combinatorial bins with one lengthscale, k_r: of the reals with one lengthscale per bin.
 A space with only one sort of bins uses that one kernel alone. Squared distances of combinatorial codes are
 those of one-hot columns: 1 per binary mismatch, 2 per categorical mismatch, ((i − j)/(c − 1))² per ordinal.
-Ordinals may have a lengthscale of their own, which departs from the paper.
+Each combinatorial kind may have a lengthscale of its own, which departs from the paper.
 
 Shapes: A (m, d), B (n, d) latent codes; every kernel matrix and squared distance is (m, n).
 """
@@ -13,7 +13,8 @@ Shapes: A (m, d), B (n, d) latent codes; every kernel matrix and squared distanc
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -67,8 +68,8 @@ def squared_distance(a: Array, b: Array) -> Array:
 class Hyper:
     """The hyperparameters, in the units of standardised targets."""
 
-    comb: float
-    """The lengthscale of the combinatorial bins."""
+    comb: Array
+    """The lengthscales of the combinatorial bins: one for all, or one per kind (`combinatorial_kinds`)."""
     cont: Array
     """The lengthscales of the reals, one per bin."""
     signal: float
@@ -77,8 +78,6 @@ class Hyper:
     """The noise variance."""
     rho: float
     """The weight of the product in the mixture."""
-    ordinal: float | None = None
-    """The lengthscale of the ordinals where it is one of their own."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +89,11 @@ class Kernel:
 
     @cached_property
     def metric(self) -> Metric:
-        """The combinatorial distance of the space, such that ordinals have the lengthscale of the others."""
-        return Metric(self.space, 1.0 if self.hyper.ordinal is None else self.hyper.comb / self.hyper.ordinal)
+        """The combinatorial distance of the space, stretched such that all kinds have the first lengthscale."""
+        comb = self.hyper.comb
+        if len(comb) < 2:
+            return Metric(self.space)
+        return Metric(self.space, dict(zip(self.space.combinatorial_kinds, comb[0] / comb, strict=True)))
 
     @property
     def prior(self) -> float:
@@ -105,11 +107,11 @@ class Kernel:
 
     def comb(self, d2: Array) -> Array:
         """Return k_c of squared combinatorial distances."""
-        inverse = 1.0 / self.hyper.comb**2
+        inverse = 1.0 / self.hyper.comb[0] ** 2
         largest = self.metric.largest
         if largest is None or d2.size <= largest:
             return matern52(d2 * inverse)
-        # Without ordinals the squared distances are small integers: look them up.
+        # The squared distances are small integers: look them up.
         table = matern52(np.arange(largest + 1.0) * inverse)
         return table.take(d2.astype(np.intp))
 
@@ -147,8 +149,8 @@ class Metric:
     """Squared distances of combinatorial codes, without one-hot columns."""
 
     space: Space
-    ordinal: float = 1.0
-    """The distance between the ends of an ordinal."""
+    stretch: Mapping[Kind, float] = field(default_factory=dict)
+    """Per kind, what its distances are multiplied by; 1 where it is not given."""
 
     @cached_property
     def lines(self) -> NDArray[np.intp]:
@@ -157,16 +159,22 @@ class Metric:
 
     @cached_property
     def steps(self) -> Array:
-        """Per column, the length of one step on its line, 1/(c − 1) for binaries, or 0 where there is no line."""
+        """Per column, the length of one step on its line, or 0 where there is no line."""
         steps = np.zeros(len(self.space))
         steps[self.lines] = 1.0 / (self.space.cardinalities[self.lines] - 1)
-        steps[self.space.of_kind(Kind.ORDINAL)] *= self.ordinal
+        for kind in (Kind.BINARY, Kind.ORDINAL):
+            steps[self.space.of_kind(kind)] *= self.stretch.get(kind, 1.0)
         return steps
+
+    @cached_property
+    def jump(self) -> float:
+        """The squared distance of two categories."""
+        return 2.0 * self.stretch.get(Kind.CATEGORICAL, 1.0) ** 2
 
     @cached_property
     def largest(self) -> int | None:
         """The largest squared distance if all of them are integers."""
-        if len(self.space.of_kind(Kind.ORDINAL)):
+        if self.stretch or len(self.space.of_kind(Kind.ORDINAL)):
             return None
         return len(self.space.of_kind(Kind.BINARY)) + 2 * len(self.space.of_kind(Kind.CATEGORICAL))
 
@@ -186,20 +194,20 @@ class Metric:
             ):
                 np.not_equal(column_a[:, None], column_b, out=differs)
                 count += differs
-            d2 += 2.0 * count
+            d2 += self.jump * count
         return d2
 
     def moved(self, d2: Array, columns: NDArray[np.intp], old: Array, new: Array, points: Codes) -> Array:
         """Return squared distances d2 (moves, n) to points after one code of each row changes, O(n) per row."""
         steps = self.steps[columns]
         change = points.T[columns]
-        jump = np.flatnonzero(steps == 0)
-        same = change[jump]
-        jumps = (same == old[jump, None]).view(np.int8) - (same == new[jump, None]).view(np.int8)
+        off = np.flatnonzero(steps == 0)
+        same = change[off]
+        jumps = (same == old[off, None]).view(np.int8) - (same == new[off, None]).view(np.int8)
         # (c − x)² − (z − x)² = (c − z)(c + z − 2x), in steps
         size = (new - old) * steps**2
         change *= (-2.0 * size)[:, None]
         change += (size * (new + old))[:, None]
-        change[jump] = 2 * jumps
+        change[off] = self.jump * jumps
         change += d2
         return np.maximum(change, 0.0, out=change)

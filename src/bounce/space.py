@@ -97,6 +97,11 @@ class Space:
         return self.of_kind(Kind.BINARY, Kind.ORDINAL, Kind.CATEGORICAL)
 
     @cached_property
+    def combinatorial_kinds(self) -> tuple[Kind, ...]:
+        """The kinds of these that the space has."""
+        return tuple(k for k in (Kind.BINARY, Kind.CATEGORICAL, Kind.ORDINAL) if len(self.of_kind(k)))
+
+    @cached_property
     def size(self) -> float:
         """The number of points: an exact integer, or infinity."""
         if any(parameter.size == math.inf for parameter in self.parameters):

@@ -165,8 +165,20 @@ def head_to_dict(head: Head) -> dict[str, Any]:
     return document | {
         "embedding": head.embedding.to_dict(),
         "region": asdict(head.region),
-        "hyper": None if hyper is None else asdict(hyper) | {"cont": hyper.cont.tolist()},
+        "hyper": None if hyper is None else hyper_to_dict(hyper),
     }
+
+
+def hyper_to_dict(hyper: Hyper) -> dict[str, Any]:
+    """Return hyperparameters as JSON values."""
+    return asdict(hyper) | {"comb": hyper.comb.tolist(), "cont": hyper.cont.tolist()}
+
+
+def hyper_from_dict(document: Mapping[str, Any]) -> Hyper:
+    """Build hyperparameters; a single combinatorial lengthscale may be a number, as once it was."""
+    given = {f.name: document[f.name] for f in fields(Hyper)}
+    lengths = {name: np.atleast_1d(np.array(given[name], float)) for name in ("comb", "cont")}
+    return Hyper(**given | lengths)
 
 
 def head_from_dict(space: Space, document: Mapping[str, Any]) -> Head:
@@ -174,11 +186,9 @@ def head_from_dict(space: Space, document: Mapping[str, Any]) -> Head:
     given = {f.name: document[f.name] for f in fields(Head)}
     embedding = Embedding.from_dict(space, given.pop("embedding"))
     region = TrustRegion(**given.pop("region"))
-    hyper = None if (h := given.pop("hyper")) is None else Hyper(**(h | {"cont": np.array(h["cont"], float)}))
+    hyper = None if (found := given.pop("hyper")) is None else hyper_from_dict(found)
     latent = embedding.latent
-    positive = [] if hyper is None else [hyper.comb, hyper.signal, hyper.noise, *hyper.cont]
-    if hyper is not None and hyper.ordinal is not None:
-        positive.append(hyper.ordinal)
+    positive = [] if hyper is None else [hyper.signal, hyper.noise, *hyper.comb, *hyper.cont]
     if not (
         (region.n_comb, region.n_cont) == (len(latent.combinatorial), len(latent.reals))
         and all(_is_int(n) and n >= 0 for n in (region.budget, region.used, region.successes, region.failures))
@@ -187,6 +197,7 @@ def head_from_dict(space: Space, document: Mapping[str, Any]) -> Head:
         and all(_is_number(x) and 1e-9 < x < 1e9 for x in positive)
         and (hyper is None or (_is_number(hyper.rho) and 0 <= hyper.rho <= 1))
         and (hyper is None or len(hyper.cont) == len(latent.reals))
+        and (hyper is None or len(hyper.comb) in (1, len(latent.combinatorial_kinds)))
     ):
         raise InvalidState("the state's head does not fit its embedding")
     return Head(embedding=embedding, region=region, hyper=hyper, **given)

@@ -19,7 +19,7 @@ from scipy.special import gammaln
 
 from bounce.kernels import Hyper, Kernel, Metric, matern52_and_slope, squared_distance
 from bounce.linalg import Array, cholesky, inverse, product, solve, solve_lower
-from bounce.parameters import Codes, Kind
+from bounce.parameters import Codes
 from bounce.space import Space
 
 NOISE_FLOOR, REAL_NOISE_FLOOR = 1e-6, 1e-4  # the latter where all bins are real
@@ -80,7 +80,7 @@ def _dot(a: Array, b: Array) -> float:
 def cold(space: Space) -> Hyper:
     """Return the hyperparameters a fit starts from when nothing is known."""
     # A lengthscale that grows with the root of the dimension keeps typical correlations in the middle.
-    comb = max(1.0, math.sqrt(len(space.combinatorial)))
+    comb = np.array([max(1.0, math.sqrt(len(space.combinatorial)))])
     cont = np.full(len(space.reals), 0.5 * max(1.0, math.sqrt(len(space.reals))))
     return Hyper(comb=comb, cont=cont, signal=1.0, noise=1e-2, rho=0.5)
 
@@ -88,8 +88,8 @@ def cold(space: Space) -> Hyper:
 class LogPosterior:
     """The log marginal likelihood plus log priors of some data, as a function of θ, with its gradient.
 
-    θ = (log ℓ_comb | log ℓ_ordinal | log ℓ_cont … | log σ² | log noise | ρ); the parts that a space lacks are left
-    out. Ordinals have a lengthscale of their own if they are to lie `apart` from other combinatorial bins.
+    θ = (log ℓ_comb … | log ℓ_cont … | log σ² | log noise | ρ); the parts that a space lacks are left out. There is
+    one ℓ_comb, or one for each combinatorial kind if these are to lie `apart`.
     """
 
     def __init__(self, space: Space, z: Codes, y: Array, *, apart: bool = False) -> None:
@@ -97,27 +97,24 @@ class LogPosterior:
         self.n_cont = len(space.reals)
         self.has_comb = bool(len(space.combinatorial))
         self.mixed = self.has_comb and self.n_cont > 0
-        ordinal = space.of_kind(Kind.ORDINAL)
-        self.apart = apart and 0 < len(ordinal) < len(space.combinatorial)
-        self.at = int(self.has_comb) + int(self.apart)  # where the reals begin in θ
+        kinds = space.combinatorial_kinds
+        groups = [(kind,) for kind in kinds] if apart else [kinds] if kinds else []
+        self.at = len(groups)  # where the reals begin in θ
+        self.d2 = np.empty((self.at, self.n, self.n))
+        for d2, group in zip(self.d2, groups, strict=True):
+            columns = space.of_kind(*group)
+            metric = Metric(Space([space.parameters[j] for j in columns]))
+            d2[:] = metric(z[:, columns], z[:, columns])
         lengthscales = self.at + self.n_cont
         self.priors = np.array([LENGTHSCALE_PRIOR] * lengthscales + [SIGNAL_PRIOR, NOISE_PRIOR]).T
         self.reals = z[:, space.reals] - 0.5
-        metric = Metric(space)
-        self.d2 = metric(z, z) if self.has_comb else np.zeros((0, 0))
         self.index: NDArray[np.intp] | None = None
-        if self.has_comb and metric.largest is not None:
-            self.index, self.levels = self.d2.astype(np.intp), np.arange(metric.largest + 1.0)
-        if self.apart:
-            ordered = z[:, ordinal] * metric.steps[ordinal]
-            self.ordered = squared_distance(ordered, ordered)
-            self.d2 = np.maximum(self.d2 - self.ordered, 0.0)  # of the others
+        if self.at == 1 and metric.largest is not None:
+            self.index, self.levels = self.d2[0].astype(np.intp), np.arange(metric.largest + 1.0)
 
     def pack(self, hyper: Hyper) -> Array:
         """Return θ of hyperparameters."""
-        comb = [math.log(hyper.comb)] if self.has_comb else []
-        if self.apart:
-            comb.append(math.log(hyper.comb if hyper.ordinal is None else hyper.ordinal))
+        comb = np.log(hyper.comb if len(hyper.comb) == self.at else np.full(self.at, hyper.comb[0]))
         tail = [math.log(hyper.signal), math.log(hyper.noise)] + ([hyper.rho] if self.mixed else [])
         return np.concatenate([comb, np.log(hyper.cont), tail])
 
@@ -126,12 +123,11 @@ class LogPosterior:
         at = self.at
         signal, noise = np.exp(theta[at + self.n_cont : at + self.n_cont + 2])
         return Hyper(
-            comb=float(np.exp(theta[0])) if self.has_comb else 1.0,
+            comb=np.exp(theta[:at]),
             cont=np.exp(theta[at : at + self.n_cont]),
             signal=float(signal),
             noise=float(noise),
             rho=float(theta[-1]) if self.mixed else 0.5,
-            ordinal=float(np.exp(theta[1])) if self.apart else None,
         )
 
     @property
@@ -142,23 +138,24 @@ class LogPosterior:
         logs = [(math.log(low), math.log(high)) for low, high in [*lengths, SIGNAL_BOUNDS, noise]]
         return logs + ([(0.0, 1.0)] if self.mixed else [])
 
-    def _comb(self, h: Hyper) -> tuple[Array, list[Array]]:
-        """Return k_c and its derivatives with respect to the logs of its lengthscales."""
-        r2 = (self.d2 if self.index is None else self.levels) * (1.0 / h.comb**2)
-        if h.ordinal is not None:
-            ordered = self.ordered * (1.0 / h.ordinal**2)
-            k, slope = matern52_and_slope(r2 + ordered)
-            return k, [-2.0 * r2 * slope, -2.0 * ordered * slope]
-        k, slope = matern52_and_slope(r2)
-        slope = -2.0 * r2 * slope
-        return (k, [slope]) if self.index is None else (k.take(self.index), [slope.take(self.index)])
+    def _comb(self, h: Hyper) -> tuple[Array, Array]:
+        """Return k_c (n, n) and its derivatives (lengthscales, n, n) with respect to the logs of these."""
+        if self.index is not None:
+            r2 = self.levels * (1.0 / h.comb[0] ** 2)
+            k, slope = matern52_and_slope(r2)
+            return k.take(self.index), (-2.0 * r2 * slope).take(self.index)[None]
+        parts = self.d2 * (1.0 / h.comb**2)[:, None, None]
+        k, slope = matern52_and_slope(parts.sum(axis=0))
+        parts *= -2.0
+        parts *= slope
+        return k, parts
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return the value and its gradient."""
         h = self.unpack(theta)
         one = np.ones((1, 1))
         k_c = k_r = slope_r = one
-        slopes_c: list[Array] = []
+        slopes_c = np.empty((0, 1, 1))
         if self.has_comb:
             k_c, slopes_c = self._comb(h)
         if self.n_cont:

@@ -54,7 +54,8 @@ class Case:
     """Kind and cardinality per variable; 0 for reals."""
     n: int
     seed: int
-    comb: float = 1.0
+    comb: float | dict[str, float] = 1.0
+    """One lengthscale, or one per kind, in the order of the package's θ."""
     cont: tuple[float, ...] = ()
     signal: float = 1.0
     noise: float = 0.1
@@ -122,6 +123,42 @@ CASES = (
         rho=0.35,
     ),
     Case(
+        "apart",
+        (
+            ("ordinal", 5),
+            ("binary", 2),
+            ("categorical", 3),
+            ("ordinal", 2),
+            ("binary", 2),
+            ("categorical", 6),
+            ("ordinal", 9),
+        ),
+        n=12,
+        seed=7,
+        comb={"binary": 1.1, "categorical": 2.7, "ordinal": 0.4},
+        signal=1.4,
+        noise=0.05,
+    ),
+    Case(
+        "mixed apart",
+        (
+            ("ordinal", 7),
+            ("real", 0),
+            ("binary", 2),
+            ("categorical", 4),
+            ("real", 0),
+            ("binary", 2),
+            ("ordinal", 4),
+        ),
+        n=12,
+        seed=8,
+        comb={"binary": 3.1, "categorical": 0.9, "ordinal": 0.6},
+        cont=(0.5, 1.6),
+        signal=1.2,
+        noise=0.02,
+        rho=0.4,
+    ),
+    Case(
         "tail",
         (("real", 0), ("binary", 2), ("real", 0)),
         n=9,
@@ -150,6 +187,23 @@ class Mixture(Kernel):  # type: ignore[misc]
         if not diag:
             comb, cont = comb.to_dense(), cont.to_dense()
         return self.rho * comb * cont + (1.0 - self.rho) * (comb + cont)
+
+
+class Apart(Kernel):  # type: ignore[misc]
+    """A Matérn-5/2 kernel of columns of several kinds, with one lengthscale per kind, each with its prior."""
+
+    def __init__(self, lengths: dict[str, float], kinds: list[str]) -> None:
+        super().__init__(active_dims=[j for j, kind in enumerate(kinds) if kind in lengths])
+        self.owner = [list(lengths).index(kind) for kind in kinds if kind in lengths]
+        self.matern = MaternKernel(nu=2.5)
+        self.matern.lengthscale = 1.0
+        self.register_parameter("raw_lengthscale", torch.nn.Parameter(torch.tensor([*lengths.values()]).log()))
+        self.register_prior("prior", GammaPrior(1.5, 0.1), lambda kernel: kernel.raw_lengthscale.exp())
+
+    def forward(self, x1: Any, x2: Any, **params: Any) -> Any:
+        """Return the matrix or, if asked for, its diagonal."""
+        lengths = self.raw_lengthscale.exp()[self.owner]
+        return self.matern.forward(x1 / lengths, x2 / lengths, **params)
 
 
 def exponential() -> Positive:
@@ -202,7 +256,10 @@ class Reference:
         self.case, self.codes, self.targets = case, codes, targets
         widths = [cardinality if kind == "categorical" else 1 for kind, cardinality in case.variables]
         kinds = np.repeat([kind for kind, _ in case.variables], widths)
-        self.comb = matern(case.comb, np.flatnonzero(kinds != "real").tolist())
+        if isinstance(case.comb, dict):
+            self.comb = Apart(case.comb, kinds.tolist())
+        else:
+            self.comb = matern(case.comb, np.flatnonzero(kinds != "real").tolist())
         self.cont = matern(case.cont, np.flatnonzero(kinds == "real").tolist())
         kernels = [k for k, used in ((self.comb, (kinds != "real").any()), (self.cont, case.reals)) if used]
         base = Mixture(self.comb, self.cont, case.rho) if case.is_mixed else kernels[0]
@@ -322,7 +379,7 @@ def golden(case: Case) -> dict[str, Any]:
     document: dict[str, Any] = {
         "variables": case.variables,
         "hyper": {
-            "comb": case.comb,
+            "comb": [*case.comb.values()] if isinstance(case.comb, dict) else [case.comb],
             "cont": case.cont,
             "signal": case.signal,
             "noise": case.noise,
