@@ -90,11 +90,13 @@ def test_a_climb_ends_where_no_unseen_neighbour_is_better() -> None:
     np.testing.assert_array_equal(z[:, space.reals], starts[:, space.reals])
 
 
-def test_few_moves_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("pending", [0, 10])
+def test_few_moves_are_looked_at(monkeypatch: pytest.MonkeyPatch, pending: int) -> None:
     monkeypatch.setattr(bounce.climb, "SMALL", 0)
     space = mixed(40)
     gp, y = model(space, n=150)
-    acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
+    normals = np.random.default_rng(0).normal(size=(pending, 64))
+    acquisition = Acquisition.of(gp, y, rows(space, pending, 99), normals)
     centre = gp.z[int(y.argmin())]
     climbing, here = _Climb(acquisition, centre[None], acquisition(centre[None])), np.arange(1)
     moves = Moves.inside(region_of(space, centre, 20), climbing.z, here, rng=np.random.default_rng(0))

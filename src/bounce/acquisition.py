@@ -120,27 +120,35 @@ class Acquisition:
         return np.concatenate([solve_lower(factor, np.ones((n, 1))), factor[best].T], axis=1)
 
     def screen(self, beside: Array | None = None) -> Array:
-        """Return what turns covariances (m, n) into means and parts of the whitened vectors, for `bound`.
+        """Return what turns covariances (m, ≥ n) into means and parts of the whitened vectors, for `bound`.
 
-        What a few directions alone tell of a candidate is less than what all data do. `beside` (≥ n, j) are
-        whitened covariances of points that the candidates lie beside: they tell almost all that is known of them.
+        What a few directions alone tell of a candidate is less than what all data do. `beside` (n + p, j) are
+        whitened covariances of points that the candidates lie beside: they tell almost all that is known of them,
+        and what the fixed points tell is taken in too.
         """
-        n = len(self.beta)
+        n, p = len(self.beta), 0 if beside is None else len(self.epsilon)
         directions = self._directions
         if beside is not None:
             directions = np.concatenate([directions, beside[:n]], axis=1)
         both = np.concatenate([self.beta[:, None], orthonormal(directions)], axis=1)
-        return solve_lower(self.gp.factor[:n, :n], both, transposed=True)
+        columns = np.zeros((n + p, both.shape[1] + p))
+        columns[:n, : both.shape[1]] = both
+        columns[n:, both.shape[1] :] = np.eye(p)
+        return solve_lower(self.gp.factor[: n + p, : n + p], columns, transposed=True)
 
     def bound(self, cross: Array, screen: Array) -> Array:
         """Return what candidates with covariances (m, ≥ n) are worth at most (m,), at O(n) each.
 
-        The mean given the data is exact; the variance is at least as large, and the fixed points are left out.
+        Means are exact, the variance is at least as large. A screen of the data alone leaves the fixed points out,
+        whose values are sampled: beside them it is a bound on average.
         """
-        prior = self.gp.kernel.prior
+        prior, p = self.gp.kernel.prior, len(screen) - len(self.beta)
         parts = product(cross[:, : len(screen)], screen)
         variance = prior - np.einsum("mj,mj->m", parts[:, 1:], parts[:, 1:]) + SLACK * prior
-        return log_ei(parts[:, 0], deviation(variance, prior), self.best)
+        sigma = deviation(variance, prior)
+        if not p:
+            return log_ei(parts[:, 0], sigma, self.best)
+        return self.of_moments(parts[:, :1] + product(parts[:, -p:], self.epsilon), sigma)
 
     def of_whitened(self, v: Array) -> Array:
         """Return values (m,) of candidates given by whitened cross-covariances."""

@@ -22,7 +22,7 @@ from bounce.region import Region, neighbours
 
 CONTENDERS = 4  # searches that go on to the end; of more, the better half after every step
 LONG = 8  # steps after which a climb takes several moves at once
-LOOKS = 16  # moves of a row whose exact worth is computed together
+LOOKS = 16  # moves of a row whose exact worth is computed together at first, then twice as many, and so on
 MOST = 2**14  # moves per row; of more, a random part
 SMALL = 2**25  # moves times squared observations for which bounds do not pay
 
@@ -86,14 +86,15 @@ class _Climb:
     def step(self, moves: Moves, rows: NDArray[np.intp], seen: Seen) -> NDArray[np.intp]:
         """Move these rows to their best unseen neighbours where these are better; return which moved."""
         moved = [np.empty(0, dtype=np.intp)]
-        waiting = rows
+        waiting, looks = rows, LOOKS
         while len(waiting):
             best = moves.best(len(self.z))
             waiting = waiting[best[waiting] >= 0]
             waiting = waiting[moves.worth[best[waiting]] > self.values[waiting]]
             unsure = waiting[~moves.exact[best[waiting]]]
             if len(unsure):
-                self._look(moves, moves.leading(unsure, LOOKS))
+                self._look(moves, moves.leading(unsure, looks))
+                looks *= 2
                 continue
             chosen = best[waiting]
             targets = self.z[waiting]
