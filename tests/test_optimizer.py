@@ -779,7 +779,11 @@ STATE_DAMAGES = [
     (_set("head/embedding/members/0", []), "damaged|does not fit"),
     (_set("head/hyper/cont", [1.0] * 99), "does not fit"),
     (_set("head/hyper/signal", math.nan), "does not fit"),
-    (_set("head/hyper/comb", 0.0), "does not fit"),
+    (_set("head/hyper/comb", [0.0]), "does not fit"),
+    (_set("head/hyper/comb", [1.0] * 99), "does not fit"),
+    (_set("head/hyper/comb", ["1.0"]), "damaged"),
+    (_set("head/hyper/comb", "1.0"), "damaged"),
+    (_set("head/hyper/cont", 1.0), "damaged"),
     (_set("head/hyper/noise", 0.0), "does not fit"),
     (_set("head/hyper/rho", 2.0), "does not fit"),
     (_set("head/fitted", 99), "tells"),
@@ -807,6 +811,18 @@ def test_a_state_for_another_space_is_refused() -> None:
     other = Space([Binary("x0"), *(Real(f"x{i}", 0, 1) for i in range(1, 4))])
     with pytest.raises(InvalidState, match=r"it has Binary\(name='x1'\) where the given space has Real"):
         Bounce.from_state_dict(state, space=other)
+
+
+def test_the_hyperparameters_of_another_kernel_are_fitted_again() -> None:
+    """States once had one number for all combinatorial lengthscales."""
+    optimizer = Bounce(mixed(3), 20, seed=0)
+    for _ in range(8):
+        optimizer.tell(trials := optimizer.ask(), [float(trial.id % 3) for trial in trials])
+    state = json.loads(json.dumps(optimizer.state_dict()))
+    state["head"]["hyper"] |= {"comb": 900.0, "ordinal": 0.01}
+    restored = Bounce.from_state_dict(state)
+    restored.ask()
+    assert len(restored.state_dict()["head"]["hyper"]["comb"]) == 3
 
 
 def test_errors_form_one_tree() -> None:

@@ -345,7 +345,8 @@ def test_a_bound_is_never_below_the_value(space: Space, n: int, seed: int, repea
     acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
     z = rows(space, 50, 7)
     assert (acquisition.bound(gp.kernel(z, gp.z), acquisition.screen()) >= acquisition(z) - 1e-9).all()
-    for fixed in (nothing(space), rows(space, 3, 8)):
+    unseen = Seen(space.keys, set(space.keys(gp.z))).first_fresh(rows(space, 9, 8), 3)
+    for fixed in (nothing(space), rows(space, 9, 8)[unseen]):
         acquisition = Acquisition.of(gp, y, fixed, np.random.default_rng(0).normal(size=(3, 64)))
         cross = gp.kernel(z, acquisition.gp.z)
         bound = acquisition.bound(cross, acquisition.screen(acquisition.gp.whitened(cross[::9])))

@@ -120,7 +120,7 @@ class Acquisition:
         return np.concatenate([solve_lower(factor, np.ones((n, 1))), factor[best].T], axis=1)
 
     def screen(self, beside: Array | None = None) -> Array:
-        """Return what turns covariances (m, ≥ n) into means and parts of the whitened vectors, for `bound`.
+        """Return what turns covariances (m, n + p) into means and parts of the whitened vectors, for `bound`.
 
         What a few directions alone tell of a candidate is less than what all data do. `beside` (n + p, j) are
         whitened covariances of points that the candidates lie beside: they tell almost all that is known of them,
@@ -137,7 +137,7 @@ class Acquisition:
         return solve_lower(self.gp.factor[: n + p, : n + p], columns, transposed=True)
 
     def bound(self, cross: Array, screen: Array) -> Array:
-        """Return what candidates with covariances (m, ≥ n) are worth at most (m,), at O(n) each.
+        """Return what candidates with covariances (m, n + p) are worth at most (m,), without a solve for each.
 
         Means are exact, the variance is at least as large. A screen of the data alone leaves the fixed points out,
         whose values are sampled: beside them it is a bound on average.

@@ -2,10 +2,10 @@
 
     k(z, z') = σ² ( ρ·k_c·k_r + (1 − ρ)·(k_c + k_r) )
 
-k_c: Matérn-5/2 of the combinatorial bins with one lengthscale, k_r: of the reals with one lengthscale per bin.
-A space with only one sort of bins uses that one kernel alone. Squared distances of combinatorial codes are
-those of one-hot columns: 1 per binary mismatch, 2 per categorical mismatch, ((i − j)/(c − 1))² per ordinal.
-Each combinatorial kind may have a lengthscale of its own, which departs from the paper.
+k_c: Matérn-5/2 of the combinatorial bins with one lengthscale, or one for each kind of them, which departs from
+the paper. k_r: Matérn-5/2 of the reals with one lengthscale per bin. A space with only one sort of bins uses that
+kernel alone. Squared distances of combinatorial codes are those of one-hot columns: 1 per binary mismatch, 2 per
+categorical mismatch, ((i − j)/(c − 1))² per ordinal.
 
 Shapes: A (m, d), B (n, d) latent codes; every kernel matrix and squared distance is (m, n).
 """

@@ -98,7 +98,7 @@ class Space:
 
     @cached_property
     def combinatorial_kinds(self) -> tuple[Kind, ...]:
-        """The kinds of these that the space has."""
+        """The kinds of the combinatorial variables, in an order that states rely on."""
         return tuple(k for k in (Kind.BINARY, Kind.CATEGORICAL, Kind.ORDINAL) if len(self.of_kind(k)))
 
     @cached_property

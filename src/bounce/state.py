@@ -174,11 +174,14 @@ def hyper_to_dict(hyper: Hyper) -> dict[str, Any]:
     return asdict(hyper) | {"comb": hyper.comb.tolist(), "cont": hyper.cont.tolist()}
 
 
-def hyper_from_dict(document: Mapping[str, Any]) -> Hyper:
-    """Build hyperparameters; a single combinatorial lengthscale may be a number, as once it was."""
+def hyper_from_dict(document: Mapping[str, Any]) -> Hyper | None:
+    """Build hyperparameters; None, so that they are fitted again, if they are of a version with another kernel."""
+    if _is_number(document["comb"]):
+        return None
     given = {f.name: document[f.name] for f in fields(Hyper)}
-    lengths = {name: np.atleast_1d(np.array(given[name], float)) for name in ("comb", "cont")}
-    return Hyper(**given | lengths)
+    if not all(_is_number(x) for x in [*given["comb"], *given["cont"]]):
+        raise InvalidState(f"the state's lengthscales are damaged: {document!r}")
+    return Hyper(**given | {name: np.array(given[name], float) for name in ("comb", "cont")})
 
 
 def head_from_dict(space: Space, document: Mapping[str, Any]) -> Head:
