@@ -821,6 +821,7 @@ def test_the_hyperparameters_of_another_kernel_are_fitted_again() -> None:
     state = json.loads(json.dumps(optimizer.state_dict()))
     state["head"]["hyper"] |= {"comb": 900.0, "ordinal": 0.01}
     restored = Bounce.from_state_dict(state)
+    assert restored.state_dict()["head"]["hyper"] is None
     restored.ask()
     assert len(restored.state_dict()["head"]["hyper"]["comb"]) == 3
 

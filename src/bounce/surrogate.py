@@ -103,14 +103,14 @@ class LogPosterior:
         self.d2 = np.empty((self.at, self.n, self.n))
         for d2, group in zip(self.d2, groups, strict=True):
             columns = space.of_kind(*group)
-            metric = Metric(Space([space.parameters[j] for j in columns]))
-            d2[:] = metric(z[:, columns], z[:, columns])
+            d2[:] = Metric(Space([space.parameters[j] for j in columns]))(z[:, columns], z[:, columns])
         lengthscales = self.at + self.n_cont
         self.priors = np.array([LENGTHSCALE_PRIOR] * lengthscales + [SIGNAL_PRIOR, NOISE_PRIOR]).T
         self.reals = z[:, space.reals] - 0.5
         self.index: NDArray[np.intp] | None = None
-        if self.at == 1 and metric.largest is not None:
-            self.index, self.levels = self.d2[0].astype(np.intp), np.arange(metric.largest + 1.0)
+        largest = Metric(space).largest
+        if self.at == 1 and largest is not None:
+            self.index, self.levels = self.d2[0].astype(np.intp), np.arange(largest + 1.0)
 
     def pack(self, hyper: Hyper) -> Array:
         """Return θ of hyperparameters."""
