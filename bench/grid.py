@@ -26,7 +26,7 @@ import numpy as np
 
 from bounce import Binary, Bounce, Categorical, Ordinal, Real, Space, baselines
 from bounce.errors import BounceError, InvalidInput
-from bounce.parameters import Parameter
+from bounce.spaces.parameters import Parameter
 from yardstick import dense_scoring, seconds
 
 KINDS = ("binary", "categorical", "ordinal", "mixed", "real")

@@ -36,7 +36,7 @@ import grid
 import report
 from bounce import Binary, Bounce, Categorical, Ordinal, Real, Space, baselines
 from bounce.errors import BounceError, InvalidInput
-from bounce.parameters import Parameter
+from bounce.spaces.parameters import Parameter
 from reference import check
 from yardstick import dense_scoring, seconds
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import rankdata, wilcoxon
 
 from bounce.errors import InvalidInput
-from bounce.traces import Trace
+from bounce.benchmarks.traces import Trace
 
 MARKS = (50, 100, 200)
 REFERENCE = "bounce"

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from bounce import Binary, Categorical, Integer, Ordinal, Real, Space
-from bounce.parameters import Codes, Parameter
+from bounce.spaces.parameters import Codes, Parameter
 
 
 @st.composite

@@ -6,9 +6,9 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from bounce import Space
-from bounce.acquisition import Acquisition, log_ei, log_h
-from bounce.kernels import Hyper, Kernel
-from bounce.surrogate import GP, standardized
+from bounce.acquire.improvement import Acquisition, log_ei, log_h
+from bounce.gp.kernels import Hyper, Kernel
+from bounce.gp.surrogate import GP, standardized
 from spaces import mixed, reals, rows
 
 

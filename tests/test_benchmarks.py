@@ -30,8 +30,8 @@ from bounce.benchmarks.maxsat import Formula, MaxSat
 from bounce.benchmarks.mopta import Mopta08
 from bounce.benchmarks.pest import Pest25
 from bounce.errors import EvaluationFailed, InvalidInput, InvalidPoint
-from bounce.parameters import Binary, Categorical, Codes, Integer, Kind, Real
-from bounce.space import Space
+from bounce.spaces.parameters import Binary, Categorical, Codes, Integer, Kind, Real
+from bounce.spaces.space import Space
 
 SHARED = Path(os.environ.get("BOUNCE_DATA", "absent")).parent / "fixtures" / "benchmark_values.json"
 NEEDS = {

@@ -513,7 +513,7 @@ def test_a_study_without_trials_can_be_looked_at(bounce: Terminal) -> None:
 
 
 def _space(bounce: Terminal) -> Any:
-    from bounce.study.spec import load
+    from bounce.spec.spec import load
 
     return load(bounce.folder / "a.toml").space
 

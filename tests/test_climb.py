@@ -8,15 +8,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import bounce.climb
+import bounce.acquire.local_search
 from bounce import Space
-from bounce.acquisition import Acquisition
-from bounce.candidates import Seen
-from bounce.climb import LONG, SMALL, Moves, _Climb, climb, first_of_each
-from bounce.kernels import Kernel
-from bounce.parameters import Codes
-from bounce.region import Region, neighbours
-from bounce.surrogate import GP
+from bounce.acquire.improvement import Acquisition
+from bounce.acquire.candidates import Seen
+from bounce.acquire.local_search import LONG, SMALL, Moves, _Climb, climb, first_of_each
+from bounce.gp.kernels import Kernel
+from bounce.spaces.parameters import Codes
+from bounce.acquire.neighbourhood import Region, neighbours
+from bounce.gp.surrogate import GP
 from spaces import binary, mixed, rows, spaces
 from test_search import model, nothing, region_of
 
@@ -59,7 +59,7 @@ def test_a_step_goes_to_the_best_unseen_neighbour(
     climbing, here = _Climb(acquisition, z, values), np.arange(2)
     moves = Moves.inside(region, climbing.z, here, rng=np.random.default_rng(0))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounce.climb, "SMALL", small)
+        patch.setattr(bounce.acquire.local_search, "SMALL", small)
         climbing.bound(moves, here)
     moved = climbing.step(moves, here, seen)
     for i in range(2):
@@ -92,7 +92,7 @@ def test_a_climb_ends_where_no_unseen_neighbour_is_better() -> None:
 
 @pytest.mark.parametrize("pending", [0, 10])
 def test_few_moves_are_looked_at(monkeypatch: pytest.MonkeyPatch, pending: int) -> None:
-    monkeypatch.setattr(bounce.climb, "SMALL", 0)
+    monkeypatch.setattr(bounce.acquire.local_search, "SMALL", 0)
     space = mixed(40)
     gp, y = model(space, n=150)
     normals = np.random.default_rng(0).normal(size=(pending, 64))
@@ -124,7 +124,7 @@ def test_leaps_end_at_unseen_points_of_the_region_that_no_neighbour_beats(
     start = region.centre[None]
     values = acquisition(start)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounce.climb, "LONG", 0)
+        patch.setattr(bounce.acquire.local_search, "LONG", 0)
         z, climbed = climb(acquisition, region, start, values, seen, rng=np.random.default_rng(0))
     np.testing.assert_allclose(acquisition(z), climbed, rtol=1e-7, atol=1e-9)
     assert climbed[0] >= values[0]
@@ -177,7 +177,7 @@ def test_a_long_climb_leaps_and_gets_as_high(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Moves, "inside", counted)
     with_leaps, few = high()
-    monkeypatch.setattr(bounce.climb, "LONG", 10_000)
+    monkeypatch.setattr(bounce.acquire.local_search, "LONG", 10_000)
     one_by_one, many = high()
     assert many > 3 * LONG
     assert few < many / 2

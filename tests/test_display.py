@@ -27,7 +27,7 @@ from bounce.cli.display import (
     sparkline,
 )
 from bounce.cli.sheet import printable, sheet, shown
-from bounce.parameters import Scalar
+from bounce.trial import Scalar
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 

@@ -11,7 +11,7 @@ import pytest
 
 import bounce
 from bounce import Study
-from bounce.options import Options
+from bounce.optimizer.options import Options
 from pages import Block, blocks, run
 from spaces import binary
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bounce import Categorical, InvalidState, Ordinal, Space
-from bounce.embedding import Embedding, bins_per_kind
-from bounce.parameters import Kind
+from bounce.subspace.embedding import Embedding, bins_per_kind
+from bounce.spaces.parameters import Kind
 from spaces import binary, generators, mixed, reals, spaces
 
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import bounce
 import objectives
 from bounce import EvaluationFailed, ExecutorFailed, InvalidOption, Study
-from bounce.study.pool import CallTooLong, Pool, WorkerDied, answer, serve
+from bounce.running.pool import CallTooLong, Pool, WorkerDied, answer, serve
 from objectives import mixed, value
 from test_study import facts
 

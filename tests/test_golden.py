@@ -14,12 +14,12 @@ from numpy.testing import assert_allclose
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from bounce.acquisition import Acquisition, log_h
-from bounce.kernels import Hyper, Kernel
-from bounce.linalg import Array
-from bounce.parameters import Binary, Categorical, Ordinal, Parameter, Real
-from bounce.space import Space
-from bounce.surrogate import GP, LogPosterior
+from bounce.acquire.improvement import Acquisition, log_h
+from bounce.gp.kernels import Hyper, Kernel
+from bounce.gp.linalg import Array
+from bounce.spaces.parameters import Binary, Categorical, Ordinal, Parameter, Real
+from bounce.spaces.space import Space
+from bounce.gp.surrogate import GP, LogPosterior
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "golden.json").read_text())
 LOG_H = list(zip(GOLDEN["log_h"]["u"], GOLDEN["log_h"]["value"], strict=True))

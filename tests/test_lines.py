@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bounce.study.lines import Path, lines_of
+from bounce.spec.positions import Path, lines_of
 
 Piece = tuple[str, list[tuple[Path, int]]]  # a text, and where in it which paths begin
 

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 import bounce
 from bounce import Binary, Bounce, Categorical, Integer, Ordinal, Real, Space, Trial
-from bounce.embedding import Embedding
+from bounce.subspace.embedding import Embedding
 from bounce.errors import InvalidOption, InvalidState, InvalidTell, NothingToAsk
-from bounce.kernels import Hyper, Metric
-from bounce.linalg import Array
-from bounce.model import _nearest
-from bounce.parameters import Codes
-from bounce.search import propose
-from bounce.surrogate import GP, fit
+from bounce.gp.kernels import Hyper, Metric
+from bounce.gp.linalg import Array
+from bounce.optimizer.model import _nearest
+from bounce.spaces.parameters import Codes
+from bounce.acquire.maximise import propose
+from bounce.gp.surrogate import GP, fit
 from spaces import binary, mixed, reals
 
 Point = dict[str, Any]
@@ -46,7 +46,7 @@ def drive(opt: Bounce, objective: Callable[[Point], float] = ones, batch: int | 
 def facts(trials: list[Trial]) -> list[Any]:
     """Everything about trials but the clock."""
     return [
-        (t.id, t.point, t.value, t.state, t.space, t.target_dim, t.length_comb, t.length_cont, t.acquisition)
+        (t.id, t.point, t.value, t.state, t.space, t.target_dim, t.radius, t.side, t.acquisition)
         for t in trials
     ]
 
@@ -281,7 +281,7 @@ def test_a_run_restarts_in_the_input_space() -> None:
         inside = [t for t in trials if t.restart == restart]
         assert [t.acquisition is None for t in inside[:5]] == [True] * 4 + [False]
         assert all(t.target_dim == 2 for t in inside)
-        assert inside[4].length_cont == 0.8
+        assert inside[4].side == 0.8
 
 
 def test_each_trial_records_what_made_it() -> None:
@@ -291,8 +291,8 @@ def test_each_trial_records_what_made_it() -> None:
         assert t.seconds_ask > 0
         assert t.target_dim >= 5
         assert (t.acquisition is None) == (t.id < 5)
-        assert t.length_comb >= 1
-        assert 2**-7 <= t.length_cont <= 1.6
+        assert t.radius >= 1
+        assert 2**-7 <= t.side <= 1.6
     assert [t.space for t in trials] == sorted(t.space for t in trials)
     assert trials[-1].space > 0
 
@@ -333,12 +333,12 @@ def test_the_region_moves_once_per_batch_when_its_last_trial_is_in() -> None:
     opt = Bounce(binary(40), 60, seed=0, initial_dims=40)
     opt.tell(opt.ask(5), [1.0] * 5)
     batch = opt.ask(4)
-    before = batch[0].length_comb
+    before = batch[0].radius
     for trial in (batch[2], batch[0], batch[3]):
         opt.tell(trial, 1.0)
-        assert opt.ask()[0].length_comb == before
+        assert opt.ask()[0].radius == before
     opt.fail(batch[1])
-    after = opt.ask()[0].length_comb
+    after = opt.ask()[0].radius
     left = 60 - 5
     assert after == pytest.approx(before * (1 / before) ** (4 / left))
 
@@ -350,7 +350,7 @@ def test_a_success_is_judged_against_everything_outside_its_batch() -> None:
         batch = opt.ask(2)
         for trial, value in zip(batch, values, strict=True):
             opt.tell(trial, value)
-        assert (opt.ask()[0].length_comb > batch[0].length_comb) is grows
+        assert (opt.ask()[0].radius > batch[0].radius) is grows
 
 
 def test_late_tells_from_an_earlier_space_add_data_and_move_nothing() -> None:
@@ -364,7 +364,7 @@ def test_late_tells_from_an_earlier_space_add_data_and_move_nothing() -> None:
     opt.tell(late, [0.1, 0.2])
     nxt = opt.ask()[0]
     assert nxt.space == now.space
-    assert (nxt.length_comb, nxt.length_cont) == (now.length_comb, now.length_cont)
+    assert (nxt.radius, nxt.side) == (now.radius, now.side)
     assert opt.best is not None
     assert opt.best.value == 0.1
 
@@ -449,8 +449,8 @@ def test_a_run_goes_on_bit_for_bit_from_a_state_taken_at_any_moment(space: Space
 @pytest.mark.parametrize("space", [binary(12), mixed(3), reals(3)], ids=["binary", "mixed", "real"])
 def test_of_many_observations_the_nearest_count(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model holds few enough points, a fit fewer and in the same units, and a restored run the same ones."""
-    monkeypatch.setattr("bounce.model.NEAREST", 12)
-    monkeypatch.setattr("bounce.model.FITTED", 8)
+    monkeypatch.setattr("bounce.optimizer.model.NEAREST", 12)
+    monkeypatch.setattr("bounce.optimizer.model.FITTED", 8)
     sizes = []
     fitted: list[tuple[Codes, Array]] = []
 
@@ -467,8 +467,8 @@ def test_of_many_observations_the_nearest_count(space: Space, monkeypatch: pytes
             np.testing.assert_allclose(np.diff(y[rows]), np.diff(targets), atol=1e-9)
         return propose(gp, y, *args, **options)
 
-    monkeypatch.setattr("bounce.model.fit", watched_fit)
-    monkeypatch.setattr("bounce.model.propose", watched)
+    monkeypatch.setattr("bounce.optimizer.model.fit", watched_fit)
+    monkeypatch.setattr("bounce.optimizer.model.propose", watched)
 
     def run(*, restore: bool) -> Bounce:
         opt = Bounce(space, 60, seed=3, batch_size=3, initial_dims=len(space))
@@ -526,10 +526,10 @@ def test_an_ask_that_raises_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         o.tell(o.ask(6), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     state = json.dumps(opt.state_dict())
     with monkeypatch.context() as patch:
-        patch.setattr("bounce.model.propose", lambda *a, rng, **k: [rng.random(), 1 / 0])
+        patch.setattr("bounce.optimizer.model.propose", lambda *a, rng, **k: [rng.random(), 1 / 0])
         with pytest.raises(ZeroDivisionError):
             opt.ask()
-        patch.setattr("bounce.model.propose", lambda *a, rng, **k: exec("raise KeyboardInterrupt"))
+        patch.setattr("bounce.optimizer.model.propose", lambda *a, rng, **k: exec("raise KeyboardInterrupt"))
         with pytest.raises(KeyboardInterrupt):
             opt.ask()
     assert json.dumps(opt.state_dict()) == state
@@ -564,7 +564,7 @@ def test_extending_in_the_middle_slows_the_shrinking_down() -> None:
     for opt in opts:
         opt.tell(opt.ask(5), [1.0] * 5)
         opt.tell(opt.ask(), [1.0])
-    assert opts[1].ask()[0].length_comb > opts[0].ask()[0].length_comb
+    assert opts[1].ask()[0].radius > opts[0].ask()[0].radius
 
 
 @pytest.mark.parametrize("total", [4, 0, -1, 2.5, "ten", None, True])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bounce
-from bounce.plots import convergence, worst_shown
+from bounce.report.plots import convergence, worst_shown
 from spaces import binary
 
 

@@ -11,7 +11,7 @@ from statistics import mean
 
 from bounce import Binary, Bounce, Categorical, Integer, Space, benchmarks
 from bounce.benchmarks.hartmann import Hartmann6
-from bounce.parameters import Scalar
+from bounce.trial import Scalar
 
 Point = dict[str, Scalar]
 

@@ -20,7 +20,7 @@ import results
 import scores
 import whole
 from bounce.errors import InvalidInput
-from bounce.traces import FIELDS, Trace, read
+from bounce.benchmarks.traces import FIELDS, Trace, read
 from quality import METHODS, Cell, run_all
 from quality import run as quality_run
 from scores import AUTHORS, Scores

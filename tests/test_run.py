@@ -9,7 +9,7 @@ import pytest
 
 import bounce
 from bounce import BounceError, EvaluationFailed, InvalidInput, InvalidOption, Study, Trial
-from bounce.study.evaluation import Function, Outcome
+from bounce.running.evaluation import Function, Outcome
 from spaces import binary, mixed
 
 

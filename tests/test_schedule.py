@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bounce.embedding import Embedding
-from bounce.schedule import Schedule, split_factor, splits_needed
+from bounce.subspace.embedding import Embedding
+from bounce.subspace.schedule import Schedule, split_factor, splits_needed
 from spaces import binary
 
 

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bounce import Binary, Categorical, Integer, Ordinal, Space, search
-from bounce.acquisition import Acquisition, log_ei
-from bounce.candidates import Pool, Seen
-from bounce.climb import CONTENDERS, best_half
-from bounce.kernels import Hyper, Kernel
-from bounce.linalg import Array, solve
-from bounce.parameters import Codes, Kind
-from bounce.region import Region, ball_size, moved_reals, neighbours, sample
-from bounce.search import (
+from bounce.acquire.improvement import Acquisition, log_ei
+from bounce.acquire.candidates import Pool, Seen
+from bounce.acquire.local_search import CONTENDERS, best_half
+from bounce.gp.kernels import Hyper, Kernel
+from bounce.gp.linalg import Array, solve
+from bounce.spaces.parameters import Codes, Kind
+from bounce.acquire.neighbourhood import Region, ball_size, moved_reals, neighbours, sample
+from bounce.acquire.maximise import (
     CAUTION,
     COMB_STARTS,
     HOPELESS,
@@ -25,7 +25,7 @@ from bounce.search import (
     _comb_starts,
     propose,
 )
-from bounce.surrogate import GP, standardized
+from bounce.gp.surrogate import GP, standardized
 from spaces import binary, mixed, reals, rows, spaces
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bounce import Binary, Categorical, Integer, InvalidPoint, InvalidSpace, Ordinal, Real, Space
-from bounce.parameters import GRID, Kind
+from bounce.spaces.parameters import GRID, Kind
 from spaces import generators, mixed, spaces
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from bounce import Binary, Bounce, Categorical, Integer, InvalidOption, InvalidSpec, Ordinal, Real, Space
-from bounce.options import Options
-from bounce.state import Trial
-from bounce.study.command import Command
-from bounce.study.evaluation import evaluate
-from bounce.study.imported import Imported
-from bounce.study.spec import OPTIONS, TOP, Spec, example, load
+from bounce.optimizer.options import Options
+from bounce.trial import Trial
+from bounce.running.command import Command
+from bounce.running.evaluation import evaluate
+from bounce.running.imported import Imported
+from bounce.spec.spec import OPTIONS, TOP, Spec, example, load
 
 PARAMETER = '[[parameters]]\nname = "x"\ntype = "real"\nlow = 0\nhigh = 1\n'
 GOOD = f"budget = 10\n\n{PARAMETER}"

@@ -359,7 +359,7 @@ def test_status_says_where_a_study_stands(tmp_path: Path) -> None:
         assert status.best == study.trials[0]
         assert status.seconds_eval == 2.0
         assert (status.target_dim, status.dimensions) == (study.trials[0].target_dim, 11)
-        assert status.length_comb == study.trials[0].length_comb
+        assert status.radius == study.trials[0].radius
 
 
 def test_two_objects_may_ask_and_tell_in_turn(tmp_path: Path) -> None:

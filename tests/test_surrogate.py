@@ -8,10 +8,10 @@ from scipy.linalg import LinAlgError
 from scipy.special import gammaln
 
 from bounce import Binary, Categorical, Ordinal, Space
-from bounce.kernels import Hyper, Kernel, Metric
-from bounce.linalg import BLOCK, cholesky, product
-from bounce.parameters import Kind
-from bounce.surrogate import GP, LENGTHSCALE_PRIOR, NOISE_FLOOR, LogPosterior, clipped, cold, fit, standardized
+from bounce.gp.kernels import Hyper, Kernel, Metric
+from bounce.gp.linalg import BLOCK, cholesky, product
+from bounce.spaces.parameters import Kind
+from bounce.gp.surrogate import GP, LENGTHSCALE_PRIOR, NOISE_FLOOR, LogPosterior, clipped, cold, fit, standardized
 from spaces import binary, mixed, reals, rows
 
 

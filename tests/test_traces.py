@@ -12,8 +12,8 @@ import pytest
 from bounce import benchmarks
 from bounce.benchmarks import Labs
 from bounce.errors import InvalidInput
-from bounce.plots import comparison
-from bounce.traces import FIELDS, Trace, grouped, path_of, read, record, summaries
+from bounce.report.plots import comparison
+from bounce.benchmarks.traces import FIELDS, Trace, grouped, path_of, read, record, summaries
 
 COMMAND = [sys.executable, "-m", "bounce"]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bounce.trust_region import COMB_FLOOR, CONT_CAP, CONT_FLOOR, TrustRegion, after, improves
+from bounce.subspace.trust_region import COMB_FLOOR, CONT_CAP, CONT_FLOOR, TrustRegion, after, improves
 
 
 def bounce(region: TrustRegion, success: bool, n: int = 1) -> TrustRegion:

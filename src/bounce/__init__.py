@@ -28,13 +28,15 @@ if TYPE_CHECKING:
         StorageFailed,
         StudyLocked,
     )
-    from bounce.optimizer import Bounce
-    from bounce.parameters import Binary, Categorical, Integer, Ordinal, Real
-    from bounce.result import Result
-    from bounce.run import maximize, minimize
-    from bounce.space import Space
-    from bounce.state import Trial
-    from bounce.study import Command, Study
+    from bounce.method import Method
+    from bounce.optimizer.bounce import Bounce
+    from bounce.running.command import Command
+    from bounce.spaces.parameters import Binary, Categorical, Integer, Ordinal, Real
+    from bounce.spaces.space import Space
+    from bounce.study.minimize import maximize, minimize
+    from bounce.study.status import Status
+    from bounce.study.study import Study
+    from bounce.trial import Result, Trial
 
 __version__ = "0.1.0"
 
@@ -56,11 +58,13 @@ __all__ = [
     "InvalidState",
     "InvalidStudy",
     "InvalidTell",
+    "Method",
     "NothingToAsk",
     "Ordinal",
     "Real",
     "Result",
     "Space",
+    "Status",
     "StorageFailed",
     "Study",
     "StudyLocked",
@@ -69,11 +73,22 @@ __all__ = [
     "minimize",
 ]
 
-_MODULES = ("errors", "parameters", "space", "state", "optimizer", "result", "study", "run")
+_MODULES = (
+    "errors",
+    "trial",
+    "method",
+    "spaces.parameters",
+    "spaces.space",
+    "running.command",
+    "optimizer.bounce",
+    "study.status",
+    "study.study",
+    "study.minimize",
+)
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is used, when it is used: the command line answers before numpy and scipy are loaded."""
+    """Import a name when it is first used: a worker, and the command line's help, need neither numpy nor scipy."""
     if name in __all__:
         for module in _MODULES:
             found = getattr(import_module(f"bounce.{module}"), name, None)

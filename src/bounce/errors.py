@@ -2,20 +2,26 @@
 
 BounceError
 ├── InvalidInput            (also ValueError)   the caller gave something that cannot be used
-│   ├── InvalidSpace        a parameter or a space
-│   ├── InvalidPoint        a point that is not in its space
-│   ├── InvalidOption       a budget, a batch size, any other option
-│   ├── InvalidTell         a trial or a value handed to `tell` or `fail`
+│   ├── InvalidSpace        a parameter or a space (`parameter`, `key`)
+│   ├── InvalidPoint        a point that is not in its space (`parameter`)
+│   ├── InvalidOption       a budget, a batch size, any other option (`option`)
+│   ├── InvalidTell         a trial or a value handed to `tell` or `fail` (`trial`)
 │   ├── InvalidState        a state document
-│   ├── InvalidStudy        a file that is no study, or one this release cannot read
-│   └── InvalidSpec         a spec file
-├── NothingToAsk            (also RuntimeError) the budget is spent or the space is exhausted
-├── EvaluationFailed        (also RuntimeError) the objective gave no usable value
+│   ├── InvalidStudy        a file that is not a study, or one that this release cannot read
+│   └── InvalidSpec         a spec file (`line`)
+├── NothingToAsk            (also RuntimeError) no trial is left (`reason`)
+├── EvaluationFailed        (also RuntimeError) the objective gave no usable value (`trial`)
 ├── ExecutorFailed          (also RuntimeError) the workers cannot be started, or cannot evaluate anything
 ├── StudyLocked             (also RuntimeError) another process runs the study
-├── StorageFailed           (also OSError)      the study's file could not be written
-└── DataError               (also RuntimeError) a data file is missing, damaged or cannot be brought
+├── StorageFailed           (also OSError)      the study's file could not be read or written
+└── DataError               (also RuntimeError) a data file is missing, damaged or cannot be downloaded
+
+The message is for people. A program reads the parts in parentheses, which are attributes, None where unknown.
 """
+
+from __future__ import annotations
+
+from typing import Literal
 
 
 class BounceError(Exception):
@@ -29,17 +35,39 @@ class InvalidInput(BounceError, ValueError):
 class InvalidSpace(InvalidInput):
     """A parameter or a space that cannot be built."""
 
+    def __init__(self, message: str, *, parameter: str | None = None, key: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        """The name of the parameter."""
+        self.key = key
+        """The field of the parameter, such as `low`."""
+
 
 class InvalidPoint(InvalidInput):
     """A point that does not lie in its space."""
+
+    def __init__(self, message: str, *, parameter: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        """The name of the parameter whose value does not fit."""
 
 
 class InvalidOption(InvalidInput):
     """An option with an unknown name or an impossible value."""
 
+    def __init__(self, message: str, *, option: str | None = None) -> None:
+        super().__init__(message)
+        self.option = option
+        """The name of the option."""
+
 
 class InvalidTell(InvalidInput):
-    """A trial that cannot be told, or a value that is no finite number."""
+    """A trial that cannot be told, or a value that is not a finite number."""
+
+    def __init__(self, message: str, *, trial: int | None = None) -> None:
+        super().__init__(message)
+        self.trial = trial
+        """The id of the trial."""
 
 
 class InvalidState(InvalidInput):
@@ -47,23 +75,38 @@ class InvalidState(InvalidInput):
 
 
 class InvalidStudy(InvalidInput):
-    """A file that is no study, is damaged, or was made by a newer release."""
+    """A file that is not a study, is damaged, or was made by a newer release."""
 
 
 class InvalidSpec(InvalidInput):
     """A spec file that cannot be used: the message names the file, the line and what would be right."""
 
+    def __init__(self, message: str, *, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+        """The line of the file."""
+
 
 class NothingToAsk(BounceError, RuntimeError):
-    """The budget is spent or every point of the space has been handed out."""
+    """No trial is left: the budget is spent, or every point of the space has been asked for."""
+
+    def __init__(self, message: str, *, reason: Literal["budget", "space"] = "budget") -> None:
+        super().__init__(message)
+        self.reason = reason
+        """What has run out."""
 
 
 class EvaluationFailed(BounceError, RuntimeError):
-    """The objective returned something that is no finite number."""
+    """The objective returned something that is not a finite number, or nothing at all."""
+
+    def __init__(self, message: str, *, trial: int | None = None) -> None:
+        super().__init__(message)
+        self.trial = trial
+        """The id of the trial that failed first."""
 
 
 class ExecutorFailed(BounceError, RuntimeError):
-    """The workers could not be started, or could not read their calls: no other call would fare better."""
+    """The workers could not be started, or could not read their calls: no other call would succeed either."""
 
 
 class StudyLocked(BounceError, RuntimeError):
@@ -75,4 +118,4 @@ class StorageFailed(BounceError, OSError):
 
 
 class DataError(BounceError, RuntimeError):
-    """A data file of a benchmark that is missing, damaged, or cannot be brought."""
+    """A data file of a benchmark that is missing, damaged, or cannot be downloaded."""

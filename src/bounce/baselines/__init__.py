@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bounce.baselines.baseline import INITIAL, Baseline, initial_points
-from bounce.baselines.botorch import Botorch
-from bounce.baselines.cmaes import Cmaes
-from bounce.baselines.nevergrad import Nevergrad
-from bounce.baselines.optuna import gp_sampler, tpe
-from bounce.baselines.random_search import RandomSearch
-from bounce.baselines.smac import Smac
+from bounce.baselines.packages.botorch import Botorch
+from bounce.baselines.packages.cmaes import Cmaes
+from bounce.baselines.packages.nevergrad import Nevergrad
+from bounce.baselines.packages.optuna import gp_sampler, tpe
+from bounce.baselines.packages.random_search import RandomSearch
+from bounce.baselines.packages.smac import Smac
 from bounce.errors import InvalidInput
-from bounce.space import Space
+from bounce.spaces.space import Space
 
 __all__ = ["Baseline", "initial_points", "make", "names"]
 

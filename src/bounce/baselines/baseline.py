@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 
 from bounce.errors import InvalidInput, InvalidOption, InvalidTell, NothingToAsk
-from bounce.options import whole
-from bounce.parameters import Codes
-from bounce.space import Space
-from bounce.state import Trial
-from bounce.told import finite, is_single, listed
+from bounce.optimizer.options import whole
+from bounce.spaces.parameters import Codes
+from bounce.spaces.space import Space
+from bounce.trial import Trial, finite, is_single, listed
 
 INITIAL = 5
 SEEDS = 2**32  # of the legacy numpy generators in the packages

@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from bounce.benchmarks.problem import Problem, Values
-from bounce.parameters import Binary, Codes, Real
-from bounce.space import Space
+from bounce.spaces.parameters import Binary, Codes, Real
+from bounce.spaces.space import Space
 
 BITS, REALS = 50, 3
 FLIPS = "11100101100000001110111010101100010111011001001111"  # of the randomised version, as published

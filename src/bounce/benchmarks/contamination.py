@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bounce.benchmarks.problem import Problem, Values
-from bounce.parameters import Binary, Codes
-from bounce.space import Space
+from bounce.spaces.parameters import Binary, Codes
+from bounce.spaces.space import Space
 
 STAGES, SIMULATIONS = 25, 100
 LIMIT = 0.1  # of contamination at a stage ...

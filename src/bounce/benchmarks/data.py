@@ -252,9 +252,7 @@ def _bring(file: DataFile, scratch: Scratch, report: Callable[[DataFile, int, in
                 out.write(piece)
                 size += len(piece)
             if file.sha256 not in (None, digest.hexdigest()):
-                raise DataError(
-                    f"{file.source} gave a file with the sha256 {digest.hexdigest()}, not {file.sha256}"
-                )
+                raise DataError(f"{file.source} gave a file with the sha256 {digest.hexdigest()}, not {file.sha256}")
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
     report(file, size, size)

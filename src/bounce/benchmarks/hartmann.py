@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from bounce.benchmarks.problem import Problem, Values
-from bounce.parameters import Codes, Real
-from bounce.space import Space
+from bounce.spaces.parameters import Codes, Real
+from bounce.spaces.space import Space
 
 HEIGHTS = np.array([1.0, 1.2, 3.0, 3.2])
 WIDTHS = np.array(

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from bounce.benchmarks.data import locate
 from bounce.benchmarks.problem import Problem, Values
 from bounce.errors import DataError
-from bounce.parameters import Binary, Codes
-from bounce.space import Space
+from bounce.spaces.parameters import Binary, Codes
+from bounce.spaces.space import Space
 
 WORD = 64
 BEST_125 = 118261114081858.0  # least known weight of the broken clauses (MaxSAT evaluation 2018)

@@ -22,8 +22,8 @@ import numpy as np
 from bounce.benchmarks.data import locate
 from bounce.benchmarks.problem import Problem, Values
 from bounce.errors import DataError, EvaluationFailed
-from bounce.parameters import Codes, Real
-from bounce.space import Space
+from bounce.spaces.parameters import Codes, Real
+from bounce.spaces.space import Space
 
 VARIABLES, CONSTRAINTS = 124, 68
 PENALTY = 10.0
@@ -85,9 +85,7 @@ class Mopta08(Problem):
 def mopta08() -> Mopta08:
     """Find the executable and check that it can run here."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
-        raise DataError(
-            f"mopta08 is an executable for Linux on x86_64, not for {sys.platform} {platform.machine()}"
-        )
+        raise DataError(f"mopta08 is an executable for Linux on x86_64, not for {sys.platform} {platform.machine()}")
     executable = locate("mopta08")
     if not os.access(executable, os.X_OK):
         raise DataError(f"{executable} may not be executed: run chmod +x {executable}")

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from bounce.benchmarks.contamination import paths
 from bounce.benchmarks.problem import Problem, Values
-from bounce.parameters import Categorical, Codes
-from bounce.space import Space
+from bounce.spaces.parameters import Categorical, Codes
+from bounce.spaces.space import Space
 
 STATIONS, ACTIONS, SIMULATIONS = 25, 5, 100
 LIMIT = 0.1  # of the pest at a station

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bounce.errors import InvalidInput
-from bounce.parameters import Codes, Scalar
-from bounce.space import Space
+from bounce.spaces.parameters import Codes
+from bounce.spaces.space import Space
+from bounce.trial import Scalar
 
 Values = NDArray[np.float64]
 

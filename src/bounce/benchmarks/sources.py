@@ -171,9 +171,7 @@ def _pip_download(requirement: str, folder: Path) -> None:
     result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         shutil.rmtree(folder, ignore_errors=True)
-        errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR")] or [
-            result.stderr.strip()
-        ]
+        errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR")] or [result.stderr.strip()]
         raise DataError(f"pip could not download {requirement}: {errors[-1]}")
 
 

@@ -23,8 +23,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from bounce.state import Trial
-from bounce.study import Study
+from bounce.study.study import Study
+from bounce.trial import Trial
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 LONGEST = 1e9  # seconds that are worth telling apart
@@ -54,14 +54,14 @@ def clock(left: float, now: datetime) -> str:
     return f"{end:%H:%M}" if end.date() == now.date() else f"{end:%Y-%m-%d %H:%M}"
 
 
-def region(length_comb: float, length_cont: float) -> str:
+def region(radius: float, side: float) -> str:
     """Return the lengths of a trust region in words."""
     parts = []
-    if length_comb:
-        plural = "" if length_comb == 1 else "s"
-        parts.append(f"up to {length_comb:.3g} discrete dimension{plural} may change")
-    if length_cont:
-        parts.append(f"{length_cont:.3g} of each range")
+    if radius:
+        plural = "" if radius == 1 else "s"
+        parts.append(f"up to {radius:.3g} discrete dimension{plural} may change")
+    if side:
+        parts.append(f"{side:.3g} of each range")
     return ", ".join(parts) or "everything"
 
 
@@ -214,7 +214,7 @@ class Panel:
         grid.add_row("best", f"{best_of(p.best)}  {sparkline(p.curve, 30)}")
         if p.last is not None:
             grid.add_row("space", f"{p.last.target_dim} of {p.dimensions} dimensions")
-            grid.add_row("region", region(p.last.length_comb, p.last.length_cont))
+            grid.add_row("region", region(p.last.radius, p.last.side))
         grid.add_row("time", f"ask {seconds(p.seconds_ask)}, evaluation {seconds(p.seconds_eval)}")
         left = p.left
         until = f", until {clock(left, datetime.now())}" if left and left >= 60 else ""

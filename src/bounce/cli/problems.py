@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bounce.cli.places import check_folder, check_picture
+from bounce.cli.outputs import check_folder, check_picture
 
 
 def demo(
@@ -37,7 +37,7 @@ def demo(
 
         result = bounce.minimize(problem, problem.space, budget=evals, seed=seed, callbacks=[show])
 
-    from bounce.plots import convergence
+    from bounce.report.plots import convergence
 
     assert result.best is not None
     assert result.best.value is not None
@@ -113,8 +113,8 @@ def benchmark(
     from rich.table import Table
 
     from bounce import benchmarks
+    from bounce.benchmarks.traces import existing, record_all, summaries
     from bounce.errors import InvalidInput
-    from bounce.traces import existing, record_all, summaries
 
     if name == "list":
         print("\n".join(benchmarks.names()))
@@ -126,9 +126,7 @@ def benchmark(
     benchmarks.load(name, randomized)  # what is wrong with it is said before anything runs
     old = existing(out)
     if old and not overwrite:
-        raise InvalidInput(
-            f"there is {old[0]} already: choose another --out, or --overwrite all traces of that name"
-        )
+        raise InvalidInput(f"there is {old[0]} already: choose another --out, or --overwrite all traces of that name")
     for path in old:
         path.unlink()
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 def run(
     spec: SpecPath,
     study: StudyPath = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Evaluations at a time, instead of the spec's.")
-    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Evaluations at a time, instead of the spec's.")] = None,
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Trials per ask in this run, instead of the spec's.")
     ] = None,
@@ -31,16 +29,14 @@ def run(
         str | None, typer.Option(metavar="ADDRESS", help="Evaluate on a Dask cluster, such as tcp://host:8786.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON object per trial, and one at the end.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per trial, and one at the end.")] = False,
 ) -> None:
     """Run a spec until its budget is spent; run again, it goes on where it was."""
     from bounce.cli.display import Warnings, display, standard_output
     from bounce.errors import EvaluationFailed, InvalidSpec
-    from bounce.study import Study
-    from bounce.study.evaluation import said
-    from bounce.study.spec import load
+    from bounce.running.evaluation import said
+    from bounce.spec.spec import load
+    from bounce.study.study import Study
 
     described = load(spec)
     path = place(described, study)

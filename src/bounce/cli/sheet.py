@@ -9,10 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from bounce.cli.display import brief
-from bounce.parameters import Scalar
-from bounce.state import Trial
-from bounce.study import tables
-from bounce.study.text import written
+from bounce.spec import tables
+from bounce.text import written
+from bounce.trial import Scalar, Trial
 
 LONGEST = 80  # characters of an error
 BORDER = 3  # what a column needs besides its cells
@@ -33,9 +32,7 @@ def sheet(trials: Sequence[Trial], width: int, *, to_fill: bool = False) -> Iter
     """Yield trials as a table of a row each, or, where that does not fit, tables with a column each."""
     names = list(trials[0].point) if trials else []
     columns = [["id", *(str(trial.id) for trial in trials)]]
-    columns += [
-        [printable(tables.column(name)), *(shown(trial.point[name]) for trial in trials)] for name in names
-    ]
+    columns += [[printable(tables.column(name)), *(shown(trial.point[name]) for trial in trials)] for name in names]
     if not to_fill:
         columns += [
             ["value", *("" if trial.value is None else shown(trial.value) for trial in trials)],

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bounce.cli.places import check_picture
+from bounce.cli.outputs import check_picture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bounce.state import Trial
-    from bounce.study import Study
-    from bounce.study.spec import Spec
+    from bounce.spec.spec import Spec
+    from bounce.study.study import Study
+    from bounce.trial import Trial
 
 SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec, a TOML file; `bounce init` writes one.")]
 AnyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study, or the spec of one.")]
@@ -44,7 +44,7 @@ def init(
 ) -> None:
     """Write a spec to start from: an example with every key explained, which runs as it is."""
     from bounce.errors import InvalidInput
-    from bounce.study.spec import example
+    from bounce.spec.spec import example
 
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -87,7 +87,7 @@ def tell(
     study: StudyPath = None,
 ) -> None:
     """Take results back: all rows of a CSV file, or none. A value may be `failed`."""
-    from bounce.study.tables import results as read
+    from bounce.spec.tables import results as read
 
     with _opened(target, study) as opened:
         if str(results) == "-":
@@ -139,7 +139,7 @@ def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) ->
         ("failed", failed),
         ("best", best_of(s.best)),
         ("space", f"{s.target_dim} of {s.dimensions} dimensions, {s.restart} restart{'s' * (s.restart != 1)}"),
-        ("region", region(s.length_comb, s.length_cont)),
+        ("region", region(s.radius, s.side)),
         ("time", f"{seconds(s.seconds_ask)} per ask, {seconds(s.seconds_eval)} per evaluation"),
         ("run by", s.runner or "nobody at the moment"),
     ):
@@ -153,9 +153,9 @@ def export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file of that name.")] = False,
 ) -> None:
     """Write all trials to a file: CSV, JSON or Parquet."""
-    from bounce.cli.places import check_folder
+    from bounce.cli.outputs import check_folder
     from bounce.errors import InvalidInput
-    from bounce.study import tables
+    from bounce.spec import tables
 
     if out.suffix.lower() not in (".csv", ".json", ".parquet"):
         raise InvalidInput(f"the file must end in .csv, .json or .parquet, not {out.name!r}")
@@ -194,13 +194,13 @@ def plot(
     """Draw how a study went, or compare traces of benchmarks."""
     check_picture(out)
     if all(target.suffix == ".jsonl" for target in targets):
-        from bounce.plots import comparison
-        from bounce.traces import read
+        from bounce.benchmarks.traces import read
+        from bounce.report.plots import comparison
 
         comparison([read(target) for target in targets], out)
     else:
         from bounce.errors import InvalidInput
-        from bounce.plots import convergence
+        from bounce.report.plots import convergence
 
         if len(targets) > 1:
             raise InvalidInput("one study can be drawn at a time, or several traces that end in .jsonl")
@@ -227,8 +227,8 @@ def place(described: Spec, study: Path | None) -> Path:
 def _opened(target: Path, study: Path | None, *, create: bool = False) -> Iterator[Study]:
     """Open the study that a spec or a path stands for."""
     from bounce.errors import InvalidStudy
-    from bounce.study import Study
-    from bounce.study.spec import load
+    from bounce.spec.spec import load
+    from bounce.study.study import Study
 
     if target.suffix.lower() == ".toml":
         described = load(target)
@@ -254,7 +254,7 @@ def _print_trials(found: Sequence[Trial], form: Format, *, to_fill: bool = False
     from rich.console import Console
 
     from bounce.cli.sheet import sheet
-    from bounce.study import tables
+    from bounce.spec import tables
 
     if form is Format.json:
         sys.stdout.write(tables.to_json(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bounce.state import Trial
+from bounce.trial import Trial
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Status:
     """The number of bins of the present space."""
     dimensions: int
     """The number of variables of the input space."""
-    length_comb: float
-    length_cont: float
+    radius: float
+    side: float
     restart: int
     seconds_ask: float | None
     """The mean over all trials."""

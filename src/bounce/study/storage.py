@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bounce.errors import InvalidStudy, StorageFailed
-from bounce.parameters import Scalar
+from bounce.trial import Scalar
 
 READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
 APPLICATION = 0x424E4345  # "BNCE", in the header of the file
@@ -34,8 +34,8 @@ TRIAL = (
         "told",
         "space",
         "target_dim",
-        "length_comb",
-        "length_cont",
+        "radius",
+        "side",
     ),
     *("restart", "acquisition", "seconds_ask", "seconds_eval"),
 )
@@ -70,8 +70,8 @@ MIGRATIONS = (
         told INTEGER,
         space INTEGER NOT NULL,
         target_dim INTEGER NOT NULL,
-        length_comb REAL NOT NULL,
-        length_cont REAL NOT NULL,
+        radius REAL NOT NULL,
+        side REAL NOT NULL,
         restart INTEGER NOT NULL,
         acquisition REAL,
         seconds_ask REAL NOT NULL,
@@ -116,9 +116,7 @@ class Storage:
             # A folder or file that nothing can be written to: it can still be read, as it was left.
             self.writable = False
             wal = self.path.with_name(self.path.name + "-wal").exists()
-            connection = _opened(
-                f"{self.path.absolute().as_uri()}?{'mode=ro' if wal else 'immutable=1'}", uri=True
-            )
+            connection = _opened(f"{self.path.absolute().as_uri()}?{'mode=ro' if wal else 'immutable=1'}", uri=True)
         return connection
 
     def _check(self) -> None:
@@ -207,8 +205,7 @@ class Storage:
             revision = self._revision()
         try:
             state = {
-                name: value if name in PLAIN else json.loads(value)
-                for name, value in zip(names, head, strict=True)
+                name: value if name in PLAIN else json.loads(value) for name, value in zip(names, head, strict=True)
             }
             trials = [dict(zip(TRIAL, row, strict=True)) for row in rows]
             for trial in trials:

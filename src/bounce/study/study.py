@@ -16,17 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from bounce.errors import BounceError, InvalidOption, InvalidState, InvalidStudy, StorageFailed, StudyLocked
-from bounce.optimizer import Bounce
-from bounce.options import Options, whole
-from bounce.result import Result
-from bounce.space import Space
-from bounce.state import Trial
-from bounce.study.evaluation import Evaluator, Function, Objective, Outcome
-from bounce.study.execution import Run, checked_callbacks, executor_for
+from bounce.optimizer.bounce import Bounce
+from bounce.optimizer.options import Options, whole
+from bounce.running.evaluation import Evaluator, Function, Objective, Outcome
+from bounce.running.run import Run, checked_callbacks, executor_for
+from bounce.spaces.space import Space
 from bounce.study.lock import Lock
 from bounce.study.status import Status
 from bounce.study.storage import Storage
-from bounce.told import finite, is_single
+from bounce.trial import Result, Trial, finite, is_single
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,9 +105,7 @@ class Study:
             self.extend(asked["budget"])
         elif differing:
             said = ", ".join(f"{name} is {stored[name]!r} there and {asked[name]!r} here" for name in differing)
-            raise InvalidOption(
-                f"{self._name} has other options: {said}; only the budget may change, and only grow"
-            )
+            raise InvalidOption(f"{self._name} has other options: {said}; only the budget may change, and only grow")
 
     # What a user sees
 
@@ -182,8 +178,8 @@ class Study:
             best=optimizer.best,
             target_dim=region["n_comb"] + region["n_cont"],
             dimensions=len(optimizer.space),
-            length_comb=region["comb"],
-            length_cont=region["cont"],
+            radius=region["comb"],
+            side=region["cont"],
             restart=head["restart"],
             seconds_ask=sum(t.seconds_ask for t in trials) / len(trials) if trials else None,
             seconds_eval=sum(evaluated) / len(evaluated) if evaluated else None,
@@ -200,9 +196,7 @@ class Study:
             self._save(optimizer, trials, new=True)
         return trials
 
-    def tell(
-        self, trials: Trial | int | Sequence[Trial | int], values: Any, *, seconds: float | None = None
-    ) -> None:
+    def tell(self, trials: Trial | int | Sequence[Trial | int], values: Any, *, seconds: float | None = None) -> None:
         """Give the value of a trial, or the values of several; all are stored or none."""
         with self._changing() as optimizer:
             optimizer.tell(trials, values, seconds=None if seconds is None else finite(seconds))

@@ -1,0 +1,1 @@
+"""Acquisition: what to try next. Expected improvement, candidates, and how it is maximised."""

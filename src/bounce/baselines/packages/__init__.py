@@ -1,0 +1,1 @@
+"""Adapters over the optimizers of other packages."""

@@ -1,0 +1,68 @@
+"""The samplers of Optuna: TPE and the Gaussian process, with their defaults.
+
+Since version 5 the defaults of TPE are what Optuna recommends: multivariate for one objective. Ordered lists are
+integers to Optuna, which has no ordinals; binary variables are categories.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bounce.baselines.baseline import INITIAL, Baseline, codes_of, quiet, require, values_of
+from bounce.spaces.parameters import Codes
+from bounce.spaces.space import Space
+
+
+class OptunaBaseline(Baseline):
+    """A study of Optuna, asked and told."""
+
+    def __init__(self, space: Space, budget: int, seed: int, initial: int, sampler: type) -> None:
+        import optuna
+
+        super().__init__(space, budget, seed, initial)
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._distributions = {str(j): _distribution(p) for j, p in enumerate(space.parameters)}
+        with quiet():
+            self._study = optuna.create_study(sampler=sampler(seed=self.seed), direction="minimize")
+
+    def _propose(self) -> tuple[Codes, Any]:
+        trial = self._study.ask(self._distributions)
+        return codes_of(self.space, [trial.params[name] for name in self._distributions]), trial
+
+    def _given(self, row: Codes) -> Any:
+        values = values_of(self.space, row)
+        self._study.enqueue_trial(dict(zip(self._distributions, values, strict=True)))
+        return self._propose()[1]
+
+    def _learn(self, row: Codes, token: Any, value: float) -> None:
+        self._study.tell(token, value)
+
+
+def _distribution(parameter: Any) -> Any:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    match parameter.type:
+        case "real":
+            return FloatDistribution(parameter.low, parameter.high, log=parameter.log)
+        case "integer":
+            return IntDistribution(parameter.low, parameter.high, log=parameter.log)
+        case "ordinal":
+            return IntDistribution(0, parameter.cardinality - 1)
+        case _:
+            return CategoricalDistribution(range(parameter.cardinality))
+
+
+def tpe(space: Space, budget: int, seed: int, initial: int = INITIAL) -> Baseline:
+    """Return Optuna's tree-structured Parzen estimator."""
+    require("tpe", "optuna")
+    from optuna.samplers import TPESampler
+
+    return OptunaBaseline(space, budget, seed, initial, TPESampler)
+
+
+def gp_sampler(space: Space, budget: int, seed: int, initial: int = INITIAL) -> Baseline:
+    """Return Optuna's Gaussian process."""
+    require("gp-sampler", "optuna", "torch")
+    from optuna.samplers import GPSampler
+
+    return OptunaBaseline(space, budget, seed, initial, GPSampler)

@@ -1,0 +1,214 @@
+"""Traces: runs on benchmark problems, one JSON Lines file per seed, one line per trial.
+
+A trace is written as its run goes, so that it can be watched and nothing is lost when the run is stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bounce import benchmarks
+from bounce.errors import EvaluationFailed, InvalidInput
+from bounce.gp.linalg import Array
+from bounce.optimizer.bounce import Bounce
+
+FIELDS = (
+    *("id", "point", "value", "state", "seconds_ask", "seconds_eval"),
+    *("space", "target_dim", "radius", "side", "restart"),
+)
+SEED = re.compile(r"-seed(\d+)$")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a trace file holds."""
+
+    path: Path
+    rows: list[dict[str, Any]]
+
+    @property
+    def label(self) -> str:
+        """The name of the file without its seed: traces with the same label are runs of the same kind."""
+        return SEED.sub("", self.path.stem)
+
+    @property
+    def best(self) -> Array:
+        """The lowest value so far after each trial; NaN before the first."""
+        values = [math.inf if row["value"] is None else row["value"] for row in self.rows]
+        best = np.minimum.accumulate(np.array(values, dtype=np.float64))
+        return np.where(np.isfinite(best), best, np.nan)
+
+    def column(self, name: str) -> Array:
+        """Return a field of every trial as numbers."""
+        return np.array([row[name] for row in self.rows], dtype=np.float64)
+
+
+def read(path: Path) -> Trace:
+    """Read a trace, or say which line is none."""
+    rows = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path} is no trace: it is not text") from None
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise InvalidInput(f"{path}, line {number}: a line of a trace must be a JSON object")
+        missing = [name for name in FIELDS if name not in row]
+        if missing:
+            raise InvalidInput(f"{path}, line {number}: the line lacks {missing}")
+        wrong = [name for name in FIELDS if not _fits(name, row[name])]
+        if wrong:
+            raise InvalidInput(f"{path}, line {number}: {wrong[0]} cannot be {row[wrong[0]]!r}")
+        rows.append(row)
+    if not rows:
+        raise InvalidInput(f"{path} is no trace: it is empty")
+    return Trace(path, rows)
+
+
+def _fits(name: str, value: object) -> bool:
+    if name == "point":
+        return isinstance(value, dict)
+    if name == "state":
+        return value in ("done", "failed")
+    return (name == "value" and value is None) or (isinstance(value, int | float) and math.isfinite(value))
+
+
+def grouped(traces: Sequence[Trace]) -> dict[str, list[Trace]]:
+    """Return traces by label, with their folder where there are several; refuse what cannot be averaged."""
+    folders = {trace.path.parent for trace in traces}
+    groups: dict[str, list[Trace]] = {}
+    for trace in traces:
+        label = f"{trace.path.parent.name}/{trace.label}" if len(folders) > 1 else trace.label
+        group = groups.setdefault(label, [])
+        if any(trace.path.resolve() == other.path.resolve() for other in group):
+            raise InvalidInput(f"{trace.path} is given twice")
+        if group and group[0].rows[0]["point"].keys() != trace.rows[0]["point"].keys():
+            raise InvalidInput(f"{trace.path} has other parameters than {group[0].path}: they are different problems")
+        group.append(trace)
+    return groups
+
+
+def path_of(out: Path, seed: int) -> Path:
+    """Return the file of one seed: `runs/labs50.jsonl` becomes `runs/labs50-seed0.jsonl`."""
+    return out.with_name(f"{out.stem}-seed{seed}{out.suffix or '.jsonl'}")
+
+
+def existing(out: Path) -> list[Path]:
+    """Return the traces that are already there under a name, of any seed."""
+    found = out.parent.glob(f"*-seed*{out.suffix or '.jsonl'}")
+    return sorted(path for path in found if SEED.sub("", path.stem) == out.stem and SEED.search(path.stem))
+
+
+def record(name: str, randomized: bool, evals: int, batch: int, seed: int, path: Path) -> None:
+    """Run Bounce on a problem and write the trace, a line when its trial is done.
+
+    A failed evaluation fails its trial; one before the first success ends the run. A worker whose parent is gone
+    stops.
+    """
+    problem = benchmarks.load(name, randomized)
+    optimizer = Bounce(problem.space, evals, batch_size=batch, seed=seed)
+    parent = parent_process()
+    with path.open("w", encoding="utf-8") as file:
+        while not optimizer.done:
+            if parent is not None and not parent.is_alive():
+                os._exit(1)  # nobody waits for this worker any more; what is written is whole
+            for trial in optimizer.ask():
+                start = time.perf_counter()
+                try:
+                    value = problem(trial.point)
+                    optimizer.tell(trial, value, seconds=time.perf_counter() - start)
+                except Exception as error:
+                    seconds = time.perf_counter() - start
+                    optimizer.fail(trial, f"{type(error).__name__}: {error}", seconds=seconds)
+                    if optimizer.best is None:
+                        raise
+                facts = vars(optimizer.trials[trial.id])
+                file.write(json.dumps({field: facts[field] for field in FIELDS}) + "\n")
+                file.flush()
+
+
+def record_all(
+    name: str,
+    randomized: bool,
+    evals: int,
+    batch: int,
+    seeds: Sequence[int],
+    jobs: int,
+    out: Path,
+    progress: Callable[[int], None],
+) -> list[Trace]:
+    """Run all seeds in processes of one BLAS thread each; `progress` hears how many trials are done in all."""
+    paths = [path_of(out, seed) for seed in seeds]
+    with _one_thread(), ProcessPoolExecutor(min(jobs, len(seeds)), mp_context=get_context("spawn")) as pool:
+        running: set[Future[None]] = {
+            pool.submit(record, name, randomized, evals, batch, seed, path)
+            for seed, path in zip(seeds, paths, strict=True)
+        }
+        try:
+            while running:
+                finished, running = wait(running, timeout=0.2, return_when="FIRST_COMPLETED")
+                progress(sum(path.read_bytes().count(b"\n") for path in paths if path.exists()))
+                for future in finished:
+                    future.result()
+        except BrokenProcessPool:
+            raise EvaluationFailed("a run's process was killed, perhaps for want of memory: try fewer jobs") from None
+        except BaseException:
+            for process in pool._processes.values():
+                process.terminate()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [read(path) for path in paths]
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Give processes started inside one BLAS thread each: parallel runs are the better use of the cores."""
+    saved = dict(os.environ)
+    os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(saved)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The best values of several seeds after a number of evaluations."""
+
+    evaluations: int
+    mean: float
+    error: float
+    """The standard error of the mean; 0 for one seed."""
+    lowest: float
+    highest: float
+
+
+def summaries(traces: Sequence[Trace], shares: Sequence[float] = (0.25, 0.5, 0.75, 1.0)) -> list[Summary]:
+    """Return the best values after parts of the shortest run."""
+    length = min(len(trace.rows) for trace in traces)
+    found = []
+    for share in shares:
+        at = max(1, round(share * length))
+        best = np.array([trace.best[at - 1] for trace in traces])
+        error = float(best.std(ddof=1) / math.sqrt(len(best))) if len(best) > 1 else 0.0
+        found.append(Summary(at, float(best.mean()), error, float(best.min()), float(best.max())))
+    return found

@@ -1,0 +1,222 @@
+"""The fit: hyperparameters of the highest posterior density, by L-BFGS with analytic gradients.
+
+Targets are standardised. The prior mean is zero, or the constant of highest likelihood (`Method.mean`). The priors
+are those of the paper (appendix "Implementation details"), as densities of the natural parameters (notes, decision 7).
+
+Shapes: Z (n, d) latent codes, y (n,) targets, θ the parameters of the fit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from bounce.gp.kernels import Hyper, Metric, matern52_and_slope, squared_distance
+from bounce.gp.linalg import Array, cholesky, inverse, product, solve
+from bounce.method import Method
+from bounce.spaces.parameters import Codes
+from bounce.spaces.space import Space
+
+# Γ(shape, rate), paper, implementation details.
+LENGTHSCALE_PRIOR = (1.5, 0.1)
+SIGNAL_PRIOR = (1.5, 0.5)
+NOISE_PRIOR = (1.1, 0.1)
+# Wide enough never to bind on the paper's problems; they keep L-BFGS away from overflow.
+LENGTHSCALE_BOUNDS = (5e-3, 1e3)
+SIGNAL_BOUNDS = (1e-3, 1e3)
+NOISE_CEILING = 1e1
+ITERATIONS = 40  # of L-BFGS; most fits end earlier
+TOLERANCE = 1e-6  # a fit ends when its log posterior changes by no more than this share (docs/ablations.md)
+COLD_NOISE = 1e-2  # where a fit starts: little noise, between its floor and its prior
+
+
+def _log_gamma(x: Array, shape: Array, rate: Array) -> Array:
+    return np.asarray((shape - 1.0) * np.log(x) - rate * x + shape * np.log(rate) - gammaln(shape))
+
+
+def _dot(a: Array, b: Array) -> float:
+    return float(np.einsum("ij,ij->", a, b))
+
+
+def cold(space: Space) -> Hyper:
+    """Return the hyperparameters a fit starts from when nothing is known."""
+    # A lengthscale that grows with the root of the dimension keeps typical correlations in the middle.
+    combinatorial = np.array([max(1.0, math.sqrt(len(space.combinatorial)))])
+    real = np.full(len(space.reals), 0.5 * max(1.0, math.sqrt(len(space.reals))))
+    return Hyper(combinatorial, real, signal=1.0, noise=COLD_NOISE, rho=0.5)
+
+
+class _Parts(NamedTuple):
+    """The kernel of the data at σ² = 1, and its derivatives by k_c, k_r and ρ, and of these by their arguments."""
+
+    k: Array
+    by_c: Array
+    by_r: Array
+    slopes_c: Array
+    slope_r: Array
+    x: Array
+    by_rho: Array
+
+
+class LogPosterior:
+    """The log marginal likelihood plus log priors of some data, as a function of θ, with its gradient.
+
+    θ = (log ℓ_c … | log ℓ_r … | log σ² | log noise | ρ); the parts that a space lacks are left out. There is one ℓ_c,
+    or one for each combinatorial kind (`Method.lengthscales`).
+    """
+
+    def __init__(self, space: Space, z: Codes, y: Array, method: Method) -> None:
+        self.space, self.y, self.n, self.method = space, y, len(y), method
+        self.n_real = len(space.reals)
+        self.combinatorial = bool(len(space.combinatorial))
+        self.mixed = space.is_mixed
+        kinds = space.combinatorial_kinds
+        apart = method.lengthscales == "per-kind"
+        groups = [(kind,) for kind in kinds] if apart else [kinds] if kinds else []
+        self.at = len(groups)  # where the reals begin in θ
+        self.d2 = np.empty((self.at, self.n, self.n))
+        for d2, group in zip(self.d2, groups, strict=True):
+            columns = space.of_kind(*group)
+            d2[:] = Metric(Space([space.parameters[j] for j in columns]))(z[:, columns], z[:, columns])
+        lengthscales = self.at + self.n_real
+        self.priors = np.array([LENGTHSCALE_PRIOR] * lengthscales + [SIGNAL_PRIOR, NOISE_PRIOR]).T
+        self.reals = z[:, space.reals] - 0.5
+        self.index: NDArray[np.intp] | None = None
+        largest = Metric(space).largest
+        if self.at == 1 and largest is not None:
+            self.index, self.levels = self.d2[0].astype(np.intp), np.arange(largest + 1.0)
+
+    def pack(self, hyper: Hyper) -> Array:
+        """Return θ of hyperparameters."""
+        combinatorial = hyper.combinatorial_lengthscales
+        if len(combinatorial) != self.at:  # one for all becomes one per kind
+            combinatorial = np.full(self.at, combinatorial[0])
+        tail = [math.log(hyper.signal), math.log(hyper.noise)] + ([hyper.rho] if self.mixed else [])
+        return np.concatenate([np.log(combinatorial), np.log(hyper.real_lengthscales), tail])
+
+    def unpack(self, theta: Array) -> Hyper:
+        """Return the hyperparameters of θ."""
+        at = self.at
+        signal, noise = np.exp(theta[at + self.n_real : at + self.n_real + 2])
+        return Hyper(
+            combinatorial_lengthscales=np.exp(theta[:at]),
+            real_lengthscales=np.exp(theta[at : at + self.n_real]),
+            signal=float(signal),
+            noise=float(noise),
+            rho=float(theta[-1]) if self.mixed else 0.5,
+        )
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """The box of θ."""
+        lengths = [LENGTHSCALE_BOUNDS] * (self.at + self.n_real)
+        floor = self.method.noise_floor if self.combinatorial else self.method.real_noise_floor
+        logs = [(math.log(a), math.log(b)) for a, b in [*lengths, SIGNAL_BOUNDS, (floor, NOISE_CEILING)]]
+        return logs + ([(0.0, 1.0)] if self.mixed else [])
+
+    def _combinatorial(self, h: Hyper) -> tuple[Array, Array]:
+        """Return k_c (n, n) and its derivatives (lengthscales, n, n) with respect to the logs of these."""
+        if self.index is not None:
+            r2 = self.levels * (1.0 / h.combinatorial_lengthscales[0] ** 2)
+            k, slope = matern52_and_slope(r2)
+            return k.take(self.index), (-2.0 * r2 * slope).take(self.index)[None]
+        parts = self.d2 * (1.0 / h.combinatorial_lengthscales**2)[:, None, None]
+        k, slope = matern52_and_slope(parts.sum(axis=0))
+        parts *= -2.0
+        parts *= slope
+        return k, parts
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Return the value and its gradient."""
+        h = self.unpack(theta)
+        parts = self._kernel(h)
+        covariance = h.signal * parts.k
+        covariance[np.diag_indices(self.n)] += h.noise
+        factor = cholesky(covariance)
+        if self.method.mean == "zero":
+            alpha = solve(factor, self.y[:, None])[:, 0]
+            centred = self.y
+        else:
+            solved = solve(factor, np.stack([self.y, np.ones(self.n)], axis=1))
+            mean = solved[:, 0].sum() / solved[:, 1].sum()  # the best constant; by the envelope theorem, no more
+            alpha = solved[:, 0] - mean * solved[:, 1]
+            centred = self.y - mean
+        g = 0.5 * (np.outer(alpha, alpha) - inverse(factor))  # dL/dK
+        value = -0.5 * float(centred @ alpha) - float(np.log(np.diag(factor)).sum())
+        value -= 0.5 * self.n * math.log(2.0 * math.pi)
+        gradient = self._gradient(h, parts, g)
+
+        natural = np.exp(theta[: self.at + self.n_real + 2])
+        shape, rate = self.priors
+        gradient[: len(natural)] += (shape - 1.0) - rate * natural
+        value += float(_log_gamma(natural, shape, rate).sum())
+        return value, gradient
+
+    def _kernel(self, h: Hyper) -> _Parts:
+        """Return the kernel at σ² = 1 and what its derivatives are made of."""
+        one = np.ones((1, 1))
+        k_c = k_r = slope_r = one
+        slopes_c, x = np.empty((0, 1, 1)), self.reals
+        if self.combinatorial:
+            k_c, slopes_c = self._combinatorial(h)
+        if self.n_real:
+            x = self.reals / h.real_lengthscales
+            r2 = squared_distance(x, x)
+            np.fill_diagonal(r2, 0.0)
+            k_r, slope_r = matern52_and_slope(r2)
+        if not self.mixed:
+            return _Parts(k_c if self.combinatorial else k_r, one, one, slopes_c, slope_r, x, one)
+        both, total = k_c * k_r, k_c + k_r
+        k = h.rho * both + (1.0 - h.rho) * total
+        by_c, by_r = h.rho * k_r + (1.0 - h.rho), h.rho * k_c + (1.0 - h.rho)
+        return _Parts(k, by_c, by_r, slopes_c, slope_r, x, both - total)
+
+    def _gradient(self, h: Hyper, parts: _Parts, g: Array) -> Array:
+        """Return the gradient of the log likelihood, given its derivative g with respect to the covariance."""
+        gradient = np.empty(self.at + self.n_real + 2 + self.mixed)
+        for i, slope_c in enumerate(parts.slopes_c):
+            gradient[i] = h.signal * _dot(g * parts.by_c, slope_c)
+        at = self.at
+        if self.n_real:
+            w = h.signal * g * parts.by_r * parts.slope_r
+            # Σ_ab w_ab (x_aj − x_bj)² for all j at once; r² depends on log ℓ_j as ℓ_j^{−2}.
+            x = parts.x
+            squares = 2.0 * (np.einsum("a,aj,aj->j", w.sum(axis=1), x, x) - np.einsum("aj,aj->j", x, product(w, x)))
+            gradient[at : at + self.n_real] = -2.0 * squares
+        at += self.n_real
+        gradient[at] = h.signal * _dot(g, parts.k)
+        gradient[at + 1] = h.noise * np.trace(g)
+        if self.mixed:
+            gradient[-1] = h.signal * _dot(g, parts.by_rho)
+        return gradient
+
+
+def fit(space: Space, z: Codes, y: Array, starts: Sequence[Hyper], method: Method) -> Hyper:
+    """Return the hyperparameters of the highest posterior found from some starts."""
+    from scipy.optimize import minimize  # slow to import, so not before the first fit
+
+    posterior = LogPosterior(space, z, y, method)
+
+    def loss(theta: Array) -> tuple[float, Array]:
+        value, gradient = posterior(theta)
+        return -value, -gradient
+
+    low, high = np.array(posterior.bounds).T
+    runs = [
+        minimize(
+            loss,
+            np.clip(posterior.pack(start), low, high),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=posterior.bounds,
+            options={"maxiter": ITERATIONS, "ftol": TOLERANCE},
+        )
+        for start in starts
+    ]
+    best = min(runs, key=lambda run: float(run.fun))
+    return posterior.unpack(np.asarray(best.x))

@@ -1,0 +1,213 @@
+"""Covariance of latent points: Matérn-5/2 and the CoCaBo mixture (appendix "Kernel choice").
+
+    k(z, z') = σ² ( ρ·k_c·k_r + (1 − ρ)·(k_c + k_r) )
+
+k_c: Matérn-5/2 of the combinatorial bins with one lengthscale (paper), or one for each kind of them. k_r: Matérn-5/2
+of the reals with one lengthscale per bin. A space with only one sort of bins uses that kernel alone. Squared distances
+of combinatorial codes are those of one-hot columns: 1 per binary mismatch, 2 per categorical mismatch,
+((i − j)/(c − 1))² per ordinal (notes, decision 6).
+
+Shapes: A (m, d), B (n, d) latent codes; every kernel matrix and squared distance is (m, n).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bounce.gp.linalg import Array, blocks, product
+from bounce.spaces.parameters import Codes, Kind
+from bounce.spaces.space import Space
+
+SQRT5 = math.sqrt(5.0)
+
+
+def matern52(r2: Array) -> Array:
+    """Return (1 + s + s²/3)·exp(−s) with s² = 5·r²."""
+    s = np.sqrt(r2)
+    s *= SQRT5
+    k = s / 3.0
+    k += 1.0
+    k *= s
+    k += 1.0
+    np.negative(s, out=s)
+    k *= np.exp(s, out=s)
+    return k
+
+
+def matern52_and_slope(r2: Array) -> tuple[Array, Array]:
+    """Return the kernel and its derivative with respect to r²: −5/6·(1 + s)·exp(−s)."""
+    s = np.sqrt(r2)
+    s *= SQRT5
+    decay = np.exp(-s)
+    slope = s + 1.0
+    k = s * s
+    k *= 1.0 / 3.0
+    k += slope
+    k *= decay
+    slope *= decay
+    slope *= -5.0 / 6.0
+    return k, slope
+
+
+def squared_distance(a: Array, b: Array) -> Array:
+    """Return the squared Euclidean distances between rows, by one matrix product."""
+    d2 = product(a, b.T)
+    d2 *= -2.0
+    d2 += np.einsum("ij,ij->i", a, a)[:, None]
+    d2 += np.einsum("ij,ij->i", b, b)
+    return np.maximum(d2, 0.0, out=d2)
+
+
+@dataclass(frozen=True)
+class Hyper:
+    """The hyperparameters, in the units of standardised targets."""
+
+    combinatorial_lengthscales: Array
+    """One for all combinatorial bins, or one per kind (`Space.combinatorial_kinds`)."""
+    real_lengthscales: Array
+    """One per real bin."""
+    signal: float
+    """The signal variance σ²."""
+    noise: float
+    """The noise variance."""
+    rho: float
+    """The weight of the product in the mixture."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The covariance function of one latent space."""
+
+    space: Space
+    hyper: Hyper
+
+    @cached_property
+    def metric(self) -> Metric:
+        """The combinatorial distance of the space, stretched so that all kinds have the first lengthscale."""
+        lengthscales = self.hyper.combinatorial_lengthscales
+        if len(lengthscales) < 2:
+            return Metric(self.space)
+        stretch = lengthscales[0] / lengthscales
+        return Metric(self.space, dict(zip(self.space.combinatorial_kinds, stretch, strict=True)))
+
+    @property
+    def prior(self) -> float:
+        """The variance of one point: σ²(2 − ρ) for the mixture."""
+        return self.hyper.signal * (2.0 - self.hyper.rho if self.space.is_mixed else 1.0)
+
+    def scaled(self, z: Codes) -> Array:
+        """Return the reals of codes, divided by their lengthscales."""
+        return (z[:, self.space.reals] - 0.5) / self.hyper.real_lengthscales
+
+    def combinatorial(self, d2: Array) -> Array:
+        """Return k_c of squared combinatorial distances."""
+        inverse = 1.0 / self.hyper.combinatorial_lengthscales[0] ** 2
+        largest = self.metric.largest
+        if largest is None or d2.size <= largest:
+            return matern52(d2 * inverse)
+        # The squared distances are small integers: look them up.
+        table = matern52(np.arange(largest + 1.0) * inverse)
+        return table.take(d2.astype(np.intp))
+
+    def mix(self, k_c: Array | None, k_r: Array | None) -> Array:
+        """Combine the kernels of the two sorts of bins; None for a sort that the space does not have."""
+        if k_c is None or k_r is None:
+            alone = k_r if k_c is None else k_c
+            assert alone is not None
+            return self.hyper.signal * alone
+        rho = self.hyper.rho
+        mixed = rho * k_c
+        mixed *= k_r
+        total = k_c + k_r
+        total *= 1.0 - rho
+        mixed += total
+        mixed *= self.hyper.signal
+        return mixed
+
+    def real(self, a: Codes, b: Codes) -> Array:
+        """Return k_r of two sets of latent points."""
+        return matern52(squared_distance(self.scaled(a), self.scaled(b)))
+
+    def __call__(self, a: Codes, b: Codes) -> Array:
+        """Return the covariance matrix of two sets of latent points."""
+        covariance = np.empty((len(a), len(b)))
+        for rows in blocks(*covariance.shape):
+            k_c = self.combinatorial(self.metric(a[rows], b)) if len(self.space.combinatorial) else None
+            k_r = self.real(a[rows], b) if len(self.space.reals) else None
+            covariance[rows] = self.mix(k_c, k_r)
+        return covariance
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Squared distances of combinatorial codes, without one-hot columns."""
+
+    space: Space
+    stretch: Mapping[Kind, float] = field(default_factory=dict)
+    """Per kind, what its distances are multiplied by; 1 where it is not given."""
+
+    @cached_property
+    def lines(self) -> NDArray[np.intp]:
+        """The columns whose codes lie on a line: binary and ordinal."""
+        return self.space.of_kind(Kind.BINARY, Kind.ORDINAL)
+
+    @cached_property
+    def steps(self) -> Array:
+        """Per column, the length of one step on its line, or 0 where there is no line."""
+        steps = np.zeros(len(self.space))
+        steps[self.lines] = 1.0 / (self.space.cardinalities[self.lines] - 1)
+        for kind in (Kind.BINARY, Kind.ORDINAL):
+            steps[self.space.of_kind(kind)] *= self.stretch.get(kind, 1.0)
+        return steps
+
+    @cached_property
+    def jump(self) -> float:
+        """The squared distance of two categories."""
+        return 2.0 * self.stretch.get(Kind.CATEGORICAL, 1.0) ** 2
+
+    @cached_property
+    def largest(self) -> int | None:
+        """The largest squared distance if all of them are integers."""
+        if self.stretch or len(self.space.of_kind(Kind.ORDINAL)):
+            return None
+        return len(self.space.of_kind(Kind.BINARY)) + 2 * len(self.space.of_kind(Kind.CATEGORICAL))
+
+    def __call__(self, a: Codes, b: Codes) -> Array:
+        """Return the squared distances between rows."""
+        lines, categorical = self.lines, self.space.of_kind(Kind.CATEGORICAL)
+        if len(lines):
+            d2 = squared_distance(a[:, lines] * self.steps[lines], b[:, lines] * self.steps[lines])
+        else:
+            d2 = np.zeros((len(a), len(b)))
+        if len(categorical):
+            dtype = np.uint16 if self.space.cardinalities.max() > 256 else np.uint8
+            count = np.zeros((len(a), len(b)), dtype=np.uint8 if len(categorical) < 256 else np.uint16)
+            differs = np.empty(count.shape, dtype=bool)
+            for column_a, column_b in zip(
+                a[:, categorical].T.astype(dtype), b[:, categorical].T.astype(dtype), strict=True
+            ):
+                np.not_equal(column_a[:, None], column_b, out=differs)
+                count += differs
+            d2 += self.jump * count
+        return d2
+
+    def moved(self, d2: Array, columns: NDArray[np.intp], old: Array, new: Array, points: Codes) -> Array:
+        """Return squared distances d2 (moves, n) to points after one code of each row changes, O(n) per row."""
+        steps = self.steps[columns]
+        change = points.T[columns]
+        off = np.flatnonzero(steps == 0)
+        same = change[off]
+        jumps = (same == old[off, None]).view(np.int8) - (same == new[off, None]).view(np.int8)
+        # (c − x)² − (z − x)² = (c − z)(c + z − 2x), in steps
+        size = (new - old) * steps**2
+        change *= (-2.0 * size)[:, None]
+        change += (size * (new + old))[:, None]
+        change[off] = self.jump * jumps
+        change += d2
+        return np.maximum(change, 0.0, out=change)

@@ -1,0 +1,71 @@
+"""The posterior: a Gaussian process conditioned on points, extended by rows as points come.
+
+The invariant: a process that was extended is the one that is built from all points at once, up to rounding.
+
+Shapes: Z (n, d) latent codes, y (n,) targets, L (n, n) the lower Cholesky factor of K + noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bounce.gp.kernels import Kernel
+from bounce.gp.linalg import Array, cholesky, product, solve, solve_lower
+from bounce.spaces.parameters import Codes
+
+
+@dataclass(frozen=True, eq=False)
+class GP:
+    """A Gaussian process conditioned on points: the kernel, the points and the factor of their covariance."""
+
+    kernel: Kernel
+    z: Codes
+    factor: Array
+
+    @classmethod
+    def at(cls, kernel: Kernel, z: Codes) -> GP:
+        """Condition on noisy observations."""
+        covariance = kernel(z, z)
+        covariance[np.diag_indices(len(z))] += kernel.hyper.noise
+        return cls(kernel, z, cholesky(covariance))
+
+    @cached_property
+    def scaled(self) -> Array:
+        """The reals of its points, in lengthscales."""
+        return self.kernel.scaled(self.z)
+
+    def extended(self, z: Codes, *, noise: float) -> GP:
+        """Condition on more points: new rows of the factor, the old ones as they are."""
+        if not len(z):
+            return self
+        n, m = len(self.z), len(z)
+        cross = self.whitened(self.kernel(z, self.z))
+        covariance = self.kernel(z, z) - product(cross.T, cross)
+        covariance[np.diag_indices(m)] += noise
+        factor = np.zeros((n + m, n + m), order="F")
+        factor[:n, :n] = self.factor
+        factor[n:, :n] = cross.T
+        factor[n:, n:] = cholesky(covariance)
+        return GP(self.kernel, np.concatenate([self.z, z]), factor)
+
+    def whitened(self, cross: Array) -> Array:
+        """Return L⁻¹·kᵀ (n, m) of cross-covariances k (m, n)."""
+        return solve_lower(self.factor, cross.T)
+
+    def mean(self, y: Array) -> float:
+        """Return the constant prior mean of highest likelihood: 1ᵀK⁻¹y / 1ᵀK⁻¹1."""
+        white = solve_lower(self.factor, np.stack([y, np.ones_like(y)], axis=1))
+        return float(white[:, 0] @ white[:, 1] / (white[:, 1] @ white[:, 1]))
+
+    def believed_best(self, y: Array) -> float:
+        """Return the lowest posterior mean at its own points: y − noise·K⁻¹y."""
+        return float((y - self.kernel.hyper.noise * solve(self.factor, y[:, None])[:, 0]).min())
+
+    def posterior(self, z: Codes, y: Array) -> tuple[Array, Array]:
+        """Return posterior mean and variance at points, given the targets."""
+        v = self.whitened(self.kernel(z, self.z))
+        mean = v.T @ solve_lower(self.factor, y[:, None])[:, 0]
+        return mean, np.maximum(self.kernel.prior - np.einsum("nm,nm->m", v, v), 0.0)

@@ -1,0 +1,184 @@
+"""Method: every choice of the algorithm, by name.
+
+The paper leaves some choices open and others can be made better. Each field is one such choice. `Method.paper()` is
+the paper as published, `Method()` is the default, and an ablation replaces one field:
+
+>>> Method.paper()
+>>> dataclasses.replace(Method(), caution=1.0)
+
+The numbers in the docstrings are means over seeds, from docs/ablations.md unless another source is named. Choices
+that change only how something is computed, and not what, are not fields; docs/method.md lists them.
+
+A leaf: every room reads the choices that concern it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+
+from bounce.errors import InvalidOption
+
+
+@dataclass(frozen=True)
+class Method:
+    """The choices of the algorithm; the defaults are those of this package, `Method.paper()` those of the paper."""
+
+    # What the model believes (room gp)
+
+    mean: Literal["constant", "zero"] = "constant"
+    """The prior mean of the standardised values: the constant of highest likelihood, or zero (paper). With zero, the
+    mean of the values seen so far counts as typical of the whole space, though most of them lie near the best."""
+
+    targets: Literal["clipped", "raw"] = "clipped"
+    """What the model learns from: values with outliers on the bad side lowered, or as they are (paper). One penalty of
+    1e6 makes everything else look equal. cluster60 after 200 evaluations: −43.7 to −48.5 (with `doubt_best`)."""
+
+    failures: Literal["worst", "ignored"] = "worst"
+    """What the model learns from a failed trial: the worst value seen, or nothing. The paper has no failures, so its
+    model sees only values. When failures are ignored, the search keeps proposing their neighbours."""
+
+    lengthscales: Literal["per-kind", "shared"] = "per-kind"
+    """The combinatorial lengthscales: one for each kind (binary, ordinal, categorical), or one for all (paper). 20 bits
+    beside categories that do not matter, 50 evaluations: 5.32 to 0. The paper's problems have one kind each."""
+
+    noise_floor: float = 1e-6
+    """The least noise variance, of a variance of 1, where some bins are combinatorial. The paper names none; the notes
+    on it settle 1e-4. ackley53 after 200 evaluations: median 0.020 to 0.003 (with `real_moves`)."""
+
+    real_noise_floor: float = 1e-4
+    """The least noise variance where all bins are real. With 1e-6, hartmann500 got worse (−3.19 to −1.84, one seed)."""
+
+    nearest: int | None = 512
+    """How many observations the model holds, those nearest to the best one; None for all (paper). Bounds the time of
+    an ask; runs of up to this many evaluations are the same."""
+
+    nearest_fit: int | None = 256
+    """How many of these the hyperparameters are fitted to where there are reals; None for all (paper). Bounds the
+    time of a fit."""
+
+    refits: Literal["thinned", "every-ask"] = "thinned"
+    """When hyperparameters are fitted: when the stage is new or 1 in 20 observations is, or whenever there is a new
+    observation (paper). Saves most of the time of an ask."""
+
+    # Where the search looks (room subspace)
+
+    box_cap: float | None = 0.5
+    """In a mixed space, longer lengthscales of reals shape the box as if they were this long; None for no cap (paper).
+    A real that does not matter would leave the others a sliver. ackley53 after 200 evaluations: 0.070 to 0.0017."""
+
+    restart: Literal["reopen", "forget"] = "reopen"
+    """What happens when the region has collapsed in the input space: it opens again around the best point with all
+    data kept, or the run starts again from new points and forgets its data (paper)."""
+
+    # What to try next (room acquire)
+
+    caution: float = 1.4
+    """Where no bin is real, standard deviations are multiplied by this; 1 trusts the model as it is (paper). labs50
+    after 500 evaluations: −3.98 to −4.33."""
+
+    doubt_best: bool = True
+    """When no candidate has a log EI above −15, look for an improvement on the lowest posterior mean instead of the
+    lowest value, which the model then considers a lucky draw. The paper always uses the lowest value."""
+
+    real_moves: bool = True
+    """In a mixed space, add 512 candidates that move reals and keep the other bins. The paper has none. ackley53 after
+    100 evaluations: 0.529 to 0.245 (with `noise_floor`)."""
+
+    search: Literal["halved", "full"] = "halved"
+    """Local searches: the better half goes on after every step, down to four, and fewer begin where one takes long; or
+    all 20 go on to their end (paper). The end results are equal within the standard error; an ask is faster."""
+
+    leaps: bool = True
+    """After eight steps, a local search may make the best 2, 4, 8, ... moves at once. The paper makes one at a time.
+    From the same states the log EI found differs by at most 0.002."""
+
+    strides: bool = True
+    """Ordinals of more than 64 levels may move 64 and 4,096 levels at once as well as one. The paper moves one level,
+    which takes long to cross 5,000 of them: 0.20 to 0.04 s per ask."""
+
+    sampling: Literal["fast", "exact"] = "fast"
+    """How candidates choose the bins that change when these are few among many: with replacement, so that now and then
+    fewer change, or without (paper)."""
+
+    batches: Literal["beside", "full"] = "beside"
+    """Further points of a batch: one short search that starts beside the point before, or the search of a single point
+    each (paper). From the same states the mean log EI is no lower, in a third of the time."""
+
+    def __post_init__(self) -> None:
+        for name, expected in get_type_hints(type(self)).items():
+            value = getattr(self, name)
+            allowed = get_args(expected) if get_origin(expected) is Literal else None
+            if allowed is not None:
+                if value not in allowed:
+                    raise _refused(name, f"one of {', '.join(map(repr, allowed))}", value)
+            elif expected is bool:
+                if not isinstance(value, bool):
+                    raise _refused(name, "true or false", value)
+            elif not (value is None and type(None) in get_args(expected)):
+                whole = int in (expected, *get_args(expected))
+                number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+                if not number or not 0 < value < math.inf:
+                    raise _refused(name, "a positive whole number" if whole else "a positive number", value)
+
+    @classmethod
+    def paper(cls) -> Self:
+        """Return the method of the paper, as the notes on its open points settle it."""
+        return cls(
+            mean="zero",
+            targets="raw",
+            failures="ignored",
+            lengthscales="shared",
+            noise_floor=1e-4,
+            real_noise_floor=1e-4,
+            nearest=None,
+            nearest_fit=None,
+            refits="every-ask",
+            box_cap=None,
+            restart="forget",
+            caution=1.0,
+            doubt_best=False,
+            real_moves=False,
+            search="full",
+            leaps=False,
+            strides=False,
+            sampling="exact",
+            batches="full",
+        )
+
+    @classmethod
+    def of(cls, given: object) -> Method:
+        """Return a method from its name, a document that `document` returned, or a method itself.
+
+        A document is a table of the fields that differ from the method named by its key `base`, or from the default.
+        """
+        if isinstance(given, Method):
+            return given
+        names = [field.name for field in fields(cls)]
+        if isinstance(given, str) and given in _NAMED:
+            return _NAMED[given]
+        if not isinstance(given, Mapping):
+            raise _refused(None, f"{' or '.join(map(repr, _NAMED))}, or a table of its fields", given)
+        base = cls.of(given.get("base", "default"))
+        for name in given:
+            if name != "base" and name not in names:
+                raise InvalidOption(f"method has no field {name!r}; its fields are {', '.join(names)}", option="method")
+        return replace(base, **{name: value for name, value in given.items() if name != "base"})
+
+    def document(self) -> str | dict[str, Any]:
+        """Return the method's name, or the fields in which it differs from the default, as JSON values."""
+        for name, method in _NAMED.items():
+            if self == method:
+                return name
+        default = asdict(_NAMED["default"])
+        return {name: value for name, value in asdict(self).items() if value != default[name]}
+
+
+def _refused(name: str | None, right: str, given: object) -> InvalidOption:
+    where = "method" if name is None else f"method.{name}"
+    return InvalidOption(f"{where} must be {right}, not {given!r}", option="method")
+
+
+_NAMED = {"default": Method(), "paper": Method.paper()}

@@ -1,0 +1,427 @@
+"""Bounce: ask for points, tell their values (algorithm 1 of the paper).
+
+`Bounce` is the only mutable object of the algorithm. Its state is a head of bounded size (`Head`) and one record
+per trial; everything else it holds is a cache, a pure function of these two. Values are minimised inside; a run
+that maximises flips the sign on the way in and out.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import time
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Unpack, cast
+
+import numpy as np
+
+from bounce.acquire.candidates import Seen
+from bounce.acquire.design import Design, initial_points
+from bounce.errors import InvalidInput, InvalidOption, InvalidState, InvalidTell, NothingToAsk
+from bounce.gp.threads import one_thread
+from bounce.optimizer.model import Model
+from bounce.optimizer.options import Options, RunOptions, shows_options, whole
+from bounce.optimizer.state import (
+    VERSION,
+    Fit,
+    Head,
+    Record,
+    head_from_dict,
+    head_to_dict,
+    observations,
+    record_from_dict,
+    record_to_dict,
+    upgraded,
+)
+from bounce.spaces.parameters import Codes
+from bounce.spaces.space import Space
+from bounce.subspace.schedule import Schedule
+from bounce.subspace.stages import Stage, Stages
+from bounce.subspace.trust_region import after, improves
+from bounce.trial import Trial, finite, is_single, listed
+
+INITIAL_DIMS, INITIAL_DIMS_REAL = (
+    5,
+    2,
+)  # bins of the first stage; the latter where all are real (notes, decision 14)
+
+
+class Bounce:
+    """An optimizer to ask for points and tell values, in any order, from one thread at a time.
+
+    `budget` is the number of trials, failed ones included. The other options are described in docs/options.md.
+
+    >>> opt = Bounce(space, budget=200, seed=0)
+    >>> while not opt.done:
+    ...     for trial in opt.ask():
+    ...         opt.tell(trial, objective(trial.point))
+    >>> opt.best.point
+    """
+
+    @shows_options
+    def __init__(self, space: Space, budget: int, **options: Unpack[RunOptions]) -> None:
+        if not isinstance(space, Space):
+            raise InvalidOption(f"space must be a bounce.Space, not {space!r}", option="space")
+        checked = Options.of({"budget": budget, **options})
+        if checked.seed is None:
+            checked = replace(checked, seed=int(np.random.SeedSequence().generate_state(1)[0]))
+        self._start(space, checked)
+        kinds = len(set(space.kinds))
+        if checked.initial_dims is not None and checked.initial_dims < kinds:
+            warnings.warn(
+                f"initial_dims={checked.initial_dims} is raised to {kinds}: each kind of variable needs a bin",
+                stacklevel=2,
+            )
+        stage = self._stages.first(rng=self._rng)
+        self._head = Head(stage, self._design(stage.entered), None)
+
+    def _start(self, space: Space, options: Options) -> None:
+        """Set up everything but the head."""
+        self.space, self._options = space, options
+        self._rng = np.random.default_rng(options.seed)
+        self._records: list[Record] = []
+        self._tells = 0
+        self._keys: set[bytes] = set()
+        self._model = Model(options.method)
+
+    # What a user sees
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of this run as JSON values, the seed included even if it was drawn."""
+        return self._options.document()
+
+    @property
+    def stage(self) -> Stage:
+        """Where the search looks now."""
+        return self._head.stage
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All trials, by id: snapshots, yours to keep and to change."""
+        return [_snapshot(record) for record in self._records]
+
+    def trial(self, id: int) -> Trial:
+        """Return one trial, without the others."""
+        if isinstance(id, bool) or not isinstance(id, int) or not 0 <= id < len(self._records):
+            raise self._no_trial(id)
+        return _snapshot(self._records[id])
+
+    def _no_trial(self, given: object) -> InvalidTell:
+        n = len(self._records)
+        known = "no trial has been asked for yet" if not n else f"the ids are 0 to {n - 1}"
+        return InvalidTell(f"there is no trial {given!r}: {known}", trial=given if type(given) is int else None)
+
+    @property
+    def pending(self) -> list[Trial]:
+        """The trials that have been asked for and not told, by id."""
+        return [_snapshot(record) for record in self._records if record.trial.state == "pending"]
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial with the best value, the earliest of several; None before the first value."""
+        done = [record for record in self._records if record.trial.state == "done"]
+        best = min(done, key=lambda record: self._options.sign * record.value, default=None)
+        return None if best is None else _snapshot(best)
+
+    @property
+    def remaining(self) -> int:
+        """How many trials may still be asked for."""
+        return int(min(self._options.budget, self.space.size)) - len(self._records)
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing can be asked for and nothing is pending."""
+        return self.remaining == 0 and all(record.trial.state != "pending" for record in self._records)
+
+    def ask(self, n: int | None = None) -> list[Trial]:
+        """Return up to n new trials (`batch_size` of them by default), fewer where budget or space end.
+
+        Raises `NothingToAsk` where there are none; an ask that raises changes nothing.
+        """
+        started = time.perf_counter()
+        n = self._options.batch_size if n is None else whole("the number of trials", n, 1)
+        if self.remaining <= 0:
+            if len(self._records) >= self._options.budget:
+                raise NothingToAsk(
+                    f"all {self._options.budget} trials of the budget have been asked for: extend the budget",
+                    reason="budget",
+                )
+            raise NothingToAsk(f"all {int(self.space.size)} points of the space have been asked for", reason="space")
+        saved = self._rng.bit_generator.state
+        try:
+            with one_thread():
+                head, drafts = self._plan(min(n, self.remaining))
+            if not drafts:
+                raise NothingToAsk("no unseen point of the space could be found", reason="space")
+        except BaseException:
+            self._rng.bit_generator.state = saved
+            raise
+        seconds = (time.perf_counter() - started) / len(drafts)
+        drafts = [replace(d, trial=replace(d.trial, seconds_ask=seconds)) for d in drafts]
+        self._head = head
+        self._records += drafts
+        self._keys.update(self.space.keys(np.stack([draft.codes for draft in drafts])))
+        return [_snapshot(draft) for draft in drafts]
+
+    def tell(self, trials: Trial | int | Sequence[Trial | int], values: Any, *, seconds: float | None = None) -> None:
+        """Give the value of a trial, or the values of several; all are taken or none.
+
+        `seconds` is how long each evaluation took, for the record.
+        """
+        seconds = _seconds(seconds)
+        several = [values] if is_single(trials) else listed(values)
+        ids = self._pending_ids(trials)
+        if len(several) != len(ids):
+            raise InvalidTell(f"{len(ids)} trials need {len(ids)} values, not {len(several)}")
+        numbers = [finite(value) for value in several]
+        for i, number in zip(ids, numbers, strict=True):
+            self._finish(i, value=number, state="done", seconds_eval=seconds)
+
+    def fail(
+        self,
+        trials: Trial | int | Sequence[Trial | int],
+        error: str | None = None,
+        *,
+        seconds: float | None = None,
+    ) -> None:
+        """Mark trials as failed: they cost budget, have no value and are never proposed again."""
+        seconds = _seconds(seconds)
+        for i in self._pending_ids(trials):
+            self._finish(i, state="failed", error=None if error is None else str(error), seconds_eval=seconds)
+
+    def extend(self, budget: int) -> None:
+        """Set a new total budget; the current stage's share of it is computed again.
+
+        A run that has ended continues from what it knows.
+        """
+        budget = whole("budget", budget, 1)
+        if budget < len(self._records):
+            raise InvalidOption(
+                f"budget must be at least {len(self._records)}, the trials asked for so far, not {budget}",
+                option="budget",
+            )
+        self._options = replace(self._options, budget=budget)
+        design, stage = self._head.design, self._head.stage
+        # A design that the old budget cut short gets its full size.
+        size = min(self._options.initial_points, budget - (stage.entered - design.size))
+        more = max(0, size - design.size)
+        stage = self._stages.extended(replace(stage, entered=stage.entered + more), self._codes())
+        self._head = replace(self._head, stage=stage, design=replace(design, size=design.size + more))
+
+    # How it is kept
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything that decides how the run continues, as JSON values."""
+        return {
+            "format": "bounce-state",
+            "version": VERSION,
+            "space": self.space.to_dict(),
+            **self.changes(range(len(self._records))),
+        }
+
+    def changes(self, trials: Iterable[int]) -> dict[str, Any]:
+        """Return what may differ in `state_dict` when nothing happened but to these trials."""
+        return {
+            "options": self.options,
+            "rng": self._rng.bit_generator.state,
+            "tells": self._tells,
+            "head": head_to_dict(self._head),
+            "trials": [record_to_dict(self._records[i]) for i in trials],
+        }
+
+    @classmethod
+    def from_state_dict(cls, state: Mapping[str, Any], *, space: Space | None = None) -> Bounce:
+        """Build the optimizer that continues where `state_dict` was taken, for the same space if one is given."""
+        if not isinstance(state, Mapping) or state.get("format") != "bounce-state":
+            raise InvalidState("this is not a state of Bounce: it has no 'format': 'bounce-state'")
+        if state.get("version") not in range(1, VERSION + 1):
+            raise InvalidState(
+                f"the state has version {state.get('version')!r}; this release reads versions 1 to {VERSION}"
+            )
+        try:
+            optimizer = cls._restored(upgraded(state))
+        except InvalidState:
+            raise
+        except (InvalidInput, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+            raise InvalidState(f"the state is damaged: {type(error).__name__}: {error}") from error
+        if space is not None and space != optimizer.space:
+            raise InvalidState(f"the state is for another space: {optimizer.space.difference(space)}")
+        return optimizer
+
+    @classmethod
+    def _restored(cls, state: Mapping[str, Any]) -> Bounce:
+        optimizer = cls.__new__(cls)
+        optimizer._start(Space.from_dict(state["space"]), Options.of(state["options"]))
+        optimizer._rng.bit_generator.state = state["rng"]
+        optimizer._head = head_from_dict(optimizer.space, state["head"])
+        records = [record_from_dict(optimizer.space, t, i) for i, t in enumerate(state["trials"])]
+        fitted = 0 if optimizer._head.fit is None else optimizer._head.fit.tells
+        told = sorted(record.told for record in records if record.told is not None)
+        if told != list(range(len(told))) or state["tells"] != len(told) or fitted > len(told):
+            raise InvalidState(f"the state has {state['tells']!r} tells, but its trials say {len(told)}")
+        optimizer._records, optimizer._tells = records, len(told)
+        optimizer._keys = set(optimizer.space.keys(optimizer._codes()))
+        if len(optimizer._keys) != len(records) or len(records) > optimizer._options.budget:
+            raise InvalidState("the state has a trial twice, or more trials than its budget")
+        return optimizer
+
+    # Where the algorithm goes
+
+    @property
+    def _stages(self) -> Stages:
+        """Which stage follows which, under the options."""
+        options, space = self._options, self.space
+        default = INITIAL_DIMS if len(space.combinatorial) else INITIAL_DIMS_REAL
+        schedule = Schedule(
+            input_dim=len(space),
+            initial_dim=min(max(options.initial_dims or default, len(set(space.kinds))), len(space)),
+            new_bins=options.new_bins,
+            budget_to_input=options.budget_to_input or options.budget / 2,
+            initial_points=options.initial_points,
+        )
+        return Stages(space, options.budget, schedule, options.method, options.low_sequency)
+
+    def _codes(self) -> Codes:
+        return np.array([record.codes for record in self._records]).reshape(len(self._records), len(self.space))
+
+    def _design(self, size: int) -> Design:
+        return Design(seed=int(self._rng.integers(2**32)), size=size)
+
+    def _plan(self, n: int) -> tuple[Head, list[Record]]:
+        """Choose n points, and the head that explains them; nothing of this object changes but caches."""
+        head, drafts = self._head, list[Record]()
+        seen = Seen(head.stage.embedding, self._keys)
+        while len(drafts) < n:
+            if head.stage.region.collapsed:
+                head = self._next(head, len(drafts))
+            stage, need = head.stage, n - len(drafts)
+            seen = seen.within(stage.embedding)
+            design_left = head.design.size - head.design.used
+            known = bool(observations(self._records, stage.restart))
+            if design_left > 0 or not known:
+                count = min(need, design_left) if known else need
+                z = initial_points(head.design, count, seen, rng=self._rng)
+                found: list[tuple[Codes, float | None]] = [(row, None) for row in z]
+                head = replace(head, design=replace(head.design, used=head.design.used + len(z)))
+            else:
+                count = need
+                sign = self._options.sign
+                head, chosen = self._model.propose(
+                    head, self._records, drafts, count, seen=seen, sign=sign, rng=self._rng
+                )
+                found = [(proposal.z, proposal.value) for proposal in chosen]
+            drafts += [self._draft(stage, len(drafts) + i, z, value) for i, (z, value) in enumerate(found)]
+            if len(found) < count:  # the target space holds no unseen point: split at once
+                if stage.embedding.is_input:
+                    break
+                head = self._next(head, len(drafts))
+        return head, self._with_points(drafts)
+
+    def _next(self, head: Head, drafted: int) -> Head:
+        """Return the head at the beginning of the next stage."""
+        asked = len(self._records) + drafted
+        stage = self._stages.next(head.stage, self._codes(), asked=asked, rng=self._rng)
+        if stage.restart != head.stage.restart:
+            return Head(stage, self._design(stage.entered - asked), None)
+        return replace(head, stage=stage, fit=_inherited(head, stage))
+
+    def _draft(self, stage: Stage, place: int, z: Codes, value: float | None) -> Record:
+        batch = len(self._records)
+        trial = Trial(
+            id=batch + place,
+            point={},
+            stage=stage.number,
+            target_dim=len(stage.embedding.members),
+            radius=float(stage.region.radius),
+            side=float(stage.region.side),
+            restart=stage.restart,
+            acquisition=value,
+        )
+        return Record(trial, stage.embedding.up(z[None])[0], batch)
+
+    def _with_points(self, drafts: list[Record]) -> list[Record]:
+        """Return drafts with the points that their codes stand for."""
+        points = self.space.decode(np.stack([draft.codes for draft in drafts])) if drafts else []
+        return [
+            replace(draft, trial=replace(draft.trial, point=point)) for draft, point in zip(drafts, points, strict=True)
+        ]
+
+    # What comes back
+
+    def _pending_ids(self, trials: Trial | int | Sequence[Trial | int]) -> list[int]:
+        """Return ids of pending trials of this run; refuse any other."""
+        ids: list[int] = []
+        several = [trials] if is_single(trials) else trials
+        for trial in cast(Sequence[Trial | int], several):
+            try:
+                i = operator.index(trial.id if isinstance(trial, Trial) else trial)
+            except TypeError:
+                raise InvalidTell(f"a trial or its id is needed, not {trial!r}") from None
+            if isinstance(trial, bool) or not 0 <= i < len(self._records):
+                raise self._no_trial(trial)
+            record = self._records[i].trial
+            if isinstance(trial, Trial) and trial.point != record.point:
+                raise InvalidTell(f"trial {i} has another point here: it belongs to another run", trial=i)
+            if record.state != "pending":
+                raise InvalidTell(f"trial {i} is already {record.state}", trial=i)
+            if i in ids:
+                raise InvalidTell(f"trial {i} is named twice", trial=i)
+            ids.append(i)
+        return ids
+
+    def _finish(self, i: int, **outcome: Any) -> None:
+        record = self._records[i]
+        self._records[i] = replace(record, trial=replace(record.trial, **outcome), told=self._tells)
+        self._tells += 1
+        first = record.batch
+        batch = []
+        for member in self._records[first:]:
+            if member.batch != first:
+                break
+            batch.append(member)
+        if all(member.trial.state != "pending" for member in batch):
+            self._close(batch)
+
+    def _close(self, batch: Sequence[Record]) -> None:
+        """Resize the region once the last trial of a batch is in (notes, decision 11)."""
+        stage, sign = self._head.stage, self._options.sign
+        counted = [m for m in batch if m.proposed and m.trial.stage == stage.number]
+        if not counted:
+            return
+        ids = {m.id for m in counted}
+        others = [r for r in observations(self._records, stage.restart) if r.id not in ids]
+        incumbent = min((sign * r.value for r in others), default=math.inf)
+        best = min((sign * m.value for m in counted if m.trial.state == "done"), default=math.inf)
+        region = after(
+            stage.region,
+            improves(best, incumbent),
+            len(counted),
+            strategy=self._options.trust_region,
+            in_input=stage.embedding.is_input,
+        )
+        self._head = replace(self._head, stage=replace(stage, region=region))
+
+
+def _inherited(head: Head, stage: Stage) -> Fit | None:
+    """Return the last fit for the next stage, each new bin with the lengthscale of its parent."""
+    if head.fit is None:
+        return None
+    old, new = head.stage.embedding, stage.embedding
+    place = np.searchsorted(old.latent.reals, old.parents(new)[new.latent.reals])
+    hyper = replace(head.fit.hyper, real_lengthscales=head.fit.hyper.real_lengthscales[place])
+    return replace(head.fit, hyper=hyper)
+
+
+def _seconds(seconds: float | None) -> float | None:
+    """Return the time of an evaluation; refuse one that is not a finite number."""
+    try:
+        return None if seconds is None else finite(seconds)
+    except InvalidTell:
+        raise InvalidTell(f"seconds must be a finite number, not {seconds!r}") from None
+
+
+def _snapshot(record: Record) -> Trial:
+    return replace(record.trial, point=dict(record.trial.point))

@@ -1,0 +1,149 @@
+"""The options of a run: names, defaults and limits, the same in Python, in a spec and on the command line.
+
+`Options` is where they are defined. `RunOptions` repeats their names and types for editors, which cannot see
+through `**options`; a test keeps the two equal.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, TypedDict, TypeVar
+
+from bounce.errors import InvalidOption
+from bounce.method import Method
+from bounce.subspace.trust_region import STRATEGIES
+
+LARGEST = 10**9
+DIRECTIONS = ("minimize", "maximize")
+SYNONYMS = {  # what other packages call them
+    "n_jobs": "workers",
+    "n_trials": "budget",
+    "n_calls": "budget",
+    "max_evals": "budget",
+    "random_state": "seed",
+    "n_initial_points": "initial_points",
+}
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def whole(name: str, value: object, least: int) -> int:
+    """Return an integer that is large enough, or say what was given instead."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool) or number < least:
+        raise InvalidOption(f"{name} must be an integer of at least {least}, not {value!r}", option=name)
+    if number > LARGEST and name != "seed":
+        raise InvalidOption(f"{name} must be at most {LARGEST}, not {value!r}", option=name)
+    return number
+
+
+def _one_of(name: str, value: object, allowed: Iterable[str]) -> None:
+    names = list(allowed)
+    if not isinstance(value, str) or value not in names:
+        raise InvalidOption(f"{name} must be one of {names}, not {value!r}", option=name)
+
+
+def _about(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of a run, checked."""
+
+    budget: int = field(metadata={"help": "the number of trials, failed ones included"})
+    batch_size: int = _about(1, "how many trials an ask returns")
+    seed: int | None = _about(None, "repeats a run; drawn and recorded if it is not given")
+    direction: str = _about("minimize", "'minimize' or 'maximize'")
+    initial_points: int = _about(5, "how many points are spread over the space before the model chooses")
+    initial_dims: int | None = _about(None, "bins of the first stage; 5, or 2 if every variable is real")
+    new_bins: int = _about(2, "how many new bins a bin may give at a split, at most")
+    budget_to_input: int | None = _about(None, "evaluations shared out among the stages; half of the budget")
+    low_sequency: bool = _about(False, "no random signs: for solutions with long runs of equal values")
+    trust_region: str = _about("bounce", "'bounce', or 'baxus' or 'casmopolitan' to compare with")
+    method: Method = field(
+        default_factory=Method, metadata={"help": "'default', 'paper', or a Method: every choice of the algorithm"}
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("budget", "batch_size", "initial_points", "new_bins"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), 1))
+        for name, least in (("seed", 0), ("initial_dims", 1), ("budget_to_input", 1)):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, whole(name, getattr(self, name), least))
+        _one_of("direction", self.direction, DIRECTIONS)
+        _one_of("trust_region", self.trust_region, STRATEGIES)
+        if not isinstance(self.low_sequency, bool):
+            raise InvalidOption(f"low_sequency must be true or false, not {self.low_sequency!r}", option="low_sequency")
+        object.__setattr__(self, "method", Method.of(self.method))
+
+    @property
+    def sign(self) -> float:
+        """What turns the user's values into ones to minimise, and back."""
+        return 1.0 if self.direction == "minimize" else -1.0
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], *, beside: Iterable[str] = ()) -> Options:
+        """Build options from names and values; `beside` are the other arguments that the caller's user may give."""
+        names = [f.name for f in fields(cls)]
+        for name in given:
+            if name not in names:
+                raise unknown_option(name, [*names, *beside])
+        if "budget" not in given:
+            raise InvalidOption("a budget is needed: the number of evaluations", option="budget")
+        return cls(**given)
+
+    def document(self) -> dict[str, Any]:
+        """Return the options as JSON values."""
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"method": self.method.document()}
+
+
+class RunOptions(TypedDict, total=False):
+    """The options besides the space and the budget, for editors and type checkers."""
+
+    batch_size: int
+    seed: int | None
+    direction: str
+    initial_points: int
+    initial_dims: int | None
+    new_bins: int
+    budget_to_input: int | None
+    low_sequency: bool
+    trust_region: str
+    method: Method | str | Mapping[str, Any]
+
+
+def unknown_option(name: str, known: Iterable[str]) -> InvalidOption:
+    """Return the error of a name that is not an option: it lists all of them, the ones that may be meant first."""
+    names = list(known)
+    near = [n for n in [SYNONYMS.get(name, "")] if n in names]
+    near += [n for n in difflib.get_close_matches(name, names, n=3) if n not in near]
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    listed = ", ".join([*near, *(n for n in names if n not in near)])
+    return InvalidOption(f"unknown option {name!r}{hint} The options are {listed}", option=name)
+
+
+def shows_options(function: F) -> F:
+    """Show the options in the signature of a function that takes them as `**options`, for `help` and notebooks."""
+    signature = inspect.signature(function)
+    shown = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    taken = {p.name for p in shown}
+    shown += [
+        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=_default(f), annotation=f.type)
+        for f in fields(Options)
+        if f.name not in taken
+    ]
+    function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    return function
+
+
+def _default(option: Field[Any]) -> Any:
+    if option.default is not MISSING:
+        return option.default
+    return inspect.Parameter.empty if option.default_factory is MISSING else option.default_factory()

@@ -1,0 +1,258 @@
+"""The state of a run: its trials, and a head of bounded size that says where the algorithm stands.
+
+Both become JSON values and come back bit for bit. Codes on the grid of the space are exact in JSON. A document of an
+earlier version is upgraded when it is read (`upgraded`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from bounce.acquire.design import Design
+from bounce.errors import InvalidState
+from bounce.gp.kernels import Hyper
+from bounce.gp.linalg import Array
+from bounce.method import Method
+from bounce.spaces.parameters import Codes
+from bounce.spaces.space import Space
+from bounce.subspace.embedding import Embedding
+from bounce.subspace.stages import Stage
+from bounce.subspace.trust_region import TrustRegion
+from bounce.trial import STATES, Trial
+
+VERSION = 2
+STORED = tuple(f.name for f in fields(Trial) if f.name != "point")  # the point follows from the codes
+OWN = ("codes", "batch", "told")
+RECORD = (*STORED, *OWN)
+"""The keys of a record's document."""
+
+RENAMED = {"space": "stage", "radius": "radius", "side": "side"}  # fields of a trial, version 1 to 2
+PLAIN = {
+    "targets": "raw",
+    "caution": 1.0,
+    "doubt_best": False,
+    "lengthscales": "shared",
+}  # version 1: robust = false
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """A trial with what only the optimizer needs."""
+
+    trial: Trial
+    codes: Codes
+    batch: int
+    """The id of the first trial of its batch."""
+    told: int | None = None
+    """Its place in the order of tells."""
+
+    @property
+    def id(self) -> int:
+        """The trial's id."""
+        return self.trial.id
+
+    @property
+    def value(self) -> float:
+        """The value of a trial that is done."""
+        assert self.trial.value is not None
+        return self.trial.value
+
+    @property
+    def tell(self) -> int:
+        """The place of a finished trial in the order of tells."""
+        assert self.told is not None
+        return self.told
+
+    @property
+    def proposed(self) -> bool:
+        """Whether the model chose it; initial points neither move the region nor use its budget."""
+        return self.trial.acquisition is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The last fit of the hyperparameters."""
+
+    hyper: Hyper
+    tells: int
+    """How many tells it had seen."""
+    stage: int
+    """The number of the stage it was made in."""
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """Where the algorithm stands."""
+
+    stage: Stage
+    design: Design
+    fit: Fit | None
+
+
+def observations(records: Sequence[Record], restart: int) -> list[Record]:
+    """Return the trials with a value since a restart, by id."""
+    return [r for r in records if r.trial.state == "done" and r.trial.restart == restart]
+
+
+def evidence(records: Sequence[Record], restart: int, sign: float, method: Method) -> tuple[list[Record], Array]:
+    """Return the trials that the model learns from, by id, and what it is told about each, to be minimised.
+
+    A failed trial counts as the worst value seen, or not at all (`Method.failures`).
+    """
+    done = observations(records, restart)
+    if method.failures == "ignored":
+        return done, np.array([sign * r.value for r in done])
+    found = [r for r in records if r.trial.state != "pending" and r.trial.restart == restart]
+    worst = max(sign * r.value for r in done)
+    return found, np.array([sign * r.value if r.trial.state == "done" else worst for r in found])
+
+
+def record_to_dict(record: Record) -> dict[str, Any]:
+    """Return a record as JSON values; the point follows from its codes."""
+    document = {name: getattr(record.trial, name) for name in STORED}
+    return document | {"codes": record.codes.tolist(), "batch": record.batch, "told": record.told}
+
+
+def record_from_dict(space: Space, document: Mapping[str, Any], place: int) -> Record:
+    """Build the record at a place in the list of trials."""
+    codes = np.array([document["codes"]], dtype=np.float64)
+    trial = Trial(point={}, **{name: document[name] for name in STORED})
+    value, told, batch = trial.value, document["told"], document["batch"]
+    done = trial.state == "done"
+    if not (
+        space.holds(codes)
+        and _is_int(trial.id)
+        and trial.id == place
+        and trial.state in STATES
+        and done == (value is not None)
+        and (not done or _is_number(value))
+        and (trial.state == "pending") == (told is None)
+        and (told is None or _is_int(told))
+        and _is_int(batch)
+        and 0 <= batch <= place
+        and all(_is_int(n) and n >= 0 for n in (trial.stage, trial.target_dim, trial.restart))
+        and all(_is_number(x) for x in (trial.radius, trial.side, trial.seconds_ask))
+        and all(x is None or _is_number(x) for x in (trial.acquisition, trial.seconds_eval))
+        and (trial.error is None or isinstance(trial.error, str))
+    ):
+        raise InvalidState(f"trial {place} of the state is damaged: {document!r}")
+    object.__setattr__(trial, "point", space.decode(codes)[0])
+    return Record(trial, codes[0], batch, told)
+
+
+def head_to_dict(head: Head) -> dict[str, Any]:
+    """Return a head as JSON values."""
+    stage, fit = head.stage, head.fit
+    return {
+        "stage": {
+            "number": stage.number,
+            "restart": stage.restart,
+            "entered": stage.entered,
+            "embedding": stage.embedding.to_dict(),
+            "region": asdict(stage.region),
+        },
+        "design": asdict(head.design),
+        "fit": None if fit is None else {"hyper": _hyper_to_dict(fit.hyper), "tells": fit.tells, "stage": fit.stage},
+    }
+
+
+def _hyper_to_dict(hyper: Hyper) -> dict[str, Any]:
+    return {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in vars(hyper).items()}
+
+
+def head_from_dict(space: Space, document: Mapping[str, Any]) -> Head:
+    """Build a head, in which everything fits the space."""
+    given = dict(document["stage"])
+    embedding = Embedding.from_dict(space, given.pop("embedding"))
+    region = TrustRegion(**given.pop("region"))
+    stage = Stage(embedding=embedding, region=region, **given)
+    design = Design(**document["design"])
+    latent = embedding.latent
+    counts = [stage.number, stage.restart, stage.entered, design.seed, design.size, design.used]
+    counts += [region.budget, region.used, region.successes, region.failures]
+    if not (
+        (region.n_combinatorial, region.n_real) == (len(latent.combinatorial), len(latent.reals))
+        and all(_is_int(n) and n >= 0 for n in counts)
+        and all(_is_number(x) and x >= 0 for x in (region.radius, region.side))
+    ):
+        raise InvalidState("the state's head does not fit its embedding")
+    return Head(stage, design, None if document["fit"] is None else _fit_from_dict(latent, document["fit"]))
+
+
+def _fit_from_dict(latent: Space, document: Mapping[str, Any]) -> Fit:
+    given = dict(document["hyper"])
+    for name in ("combinatorial_lengthscales", "real_lengthscales"):
+        if not all(_is_number(x) and 1e-9 < x < 1e9 for x in given[name]):
+            raise InvalidState(f"the state's lengthscales are damaged: {given[name]!r}")
+        given[name] = np.array(given[name], dtype=np.float64)
+    hyper = Hyper(**given)
+    if not (
+        all(_is_number(x) and 1e-9 < x < 1e9 for x in (hyper.signal, hyper.noise))
+        and _is_number(hyper.rho)
+        and 0 <= hyper.rho <= 1
+        and len(hyper.real_lengthscales) == len(latent.reals)
+        and len(hyper.combinatorial_lengthscales) in (1, len(latent.combinatorial_kinds))
+        and all(_is_int(document[name]) and document[name] >= 0 for name in ("tells", "stage"))
+    ):
+        raise InvalidState("the state's hyperparameters do not fit its embedding")
+    return Fit(hyper, document["tells"], document["stage"])
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+# Earlier versions
+
+
+def upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a state document in this release's version."""
+    if state.get("version") != 1:
+        return state
+    return {
+        **state,
+        "version": VERSION,
+        "options": _options_of_1(state["options"]),
+        "head": _head_of_1(state["head"]),
+        "trials": [{RENAMED.get(name, name): x for name, x in trial.items()} for trial in state["trials"]],
+    }
+
+
+def _options_of_1(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 1 bundled four choices as `robust`, and always restarted as the paper does."""
+    kept = {name: x for name, x in options.items() if name != "robust"}
+    return kept | {"method": "default" if options["robust"] else dict(PLAIN)}
+
+
+def _head_of_1(head: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 1 had everything side by side, and other names for lengths and lengthscales."""
+    names = {"n_comb": "n_combinatorial", "n_cont": "n_real", "comb": "radius", "cont": "side"}
+    hyper = head["hyper"]
+    fit = None
+    if hyper is not None and not _is_number(hyper["comb"]):  # otherwise that of another kernel, to be fitted again
+        names_of_hyper = {"comb": "combinatorial_lengthscales", "cont": "real_lengthscales"}
+        fit = {
+            "hyper": {names_of_hyper.get(name, name): x for name, x in hyper.items()},
+            "tells": head["fitted"],
+            "stage": head["fitted_space"],
+        }
+    return {
+        "stage": {
+            "number": head["space"],
+            "restart": head["restart"],
+            "entered": head["entered"],
+            "embedding": head["embedding"],
+            "region": {names.get(name, name): x for name, x in head["region"].items()},
+        },
+        "design": {name: head[f"design_{name}"] for name in ("seed", "size", "used")},
+        "fit": fit,
+    }

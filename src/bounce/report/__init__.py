@@ -1,0 +1,1 @@
+"""Reports: pictures of runs (extra `plot`)."""

@@ -1,0 +1,1 @@
+"""Running: how evaluations happen. Functions, commands, worker processes and executors."""

@@ -1,0 +1,175 @@
+"""A pool of processes that survives the death of any of them.
+
+Every worker process belongs to one thread here, which hands it a call and waits. So it is known whose call a dead
+process had, a call that takes too long can be killed alone, and the next call finds a new process.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, ParamSpec, TypeVar
+
+from bounce.errors import ExecutorFailed
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class WorkerDied(BrokenExecutor):
+    """A worker process ended in the middle of a call."""
+
+
+class CallTooLong(Exception):
+    """A call took longer than it may; its process was killed."""
+
+
+class Pool(Executor):
+    """An executor of worker processes, with a limit to the seconds of each call."""
+
+    def __init__(self, workers: int, timeout: float | None = None) -> None:
+        self._timeout = timeout
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="bounce-worker")
+        self._own = threading.local()
+        self._lock = threading.Lock()
+        self._workers: list[_Worker] = []
+        self._closed = False
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Call a function in a worker process; it, its arguments and its result must pickle."""
+        return self._threads.submit(self._call, pickle.dumps((fn, args, kwargs)))
+
+    def _call(self, call: bytes) -> Any:
+        worker: _Worker | None = getattr(self._own, "worker", None)
+        if worker is None or not worker.alive:
+            with self._lock:
+                if self._closed:
+                    raise WorkerDied("the pool is closed")
+                try:
+                    worker = self._own.worker = _Worker()
+                except (OSError, RuntimeError) as error:
+                    raise ExecutorFailed(f"a worker process could not be started: {error}") from error
+                self._workers = [other for other in self._workers if other.alive] + [worker]
+        return worker.call(call, self._timeout)
+
+    def kill(self) -> None:
+        """End all workers at once, whatever they are doing."""
+        with self._lock:
+            self._closed = True
+            for worker in self._workers:
+                worker.kill()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Close the pool; with `wait`, when the calls that were submitted are done."""
+        self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
+        if wait:
+            self.kill()
+
+
+class _Worker:
+    """A process that makes calls, one at a time."""
+
+    def __init__(self) -> None:
+        # Not plain fork: this process has threads. The server starts a worker in milliseconds, where there is one.
+        context = get_context("spawn" if sys.platform == "win32" else "forkserver")
+        if sys.platform != "win32":
+            context.set_forkserver_preload(["bounce.running.evaluation"])
+        self._connection, theirs = context.Pipe()
+        self._process: BaseProcess = context.Process(target=serve, args=(theirs,))  # type: ignore[attr-defined]
+        self._process.start()
+        theirs.close()
+
+    @property
+    def alive(self) -> bool:
+        return self._process.is_alive()
+
+    def kill(self) -> None:
+        """End the process, and what it has started."""
+        try:
+            os.killpg(self._process.pid or 0, signal.SIGKILL)
+        except (AttributeError, ProcessLookupError, PermissionError):  # no group of its own, or none any more
+            self._process.kill()
+
+    def call(self, call: bytes, timeout: float | None) -> Any:
+        try:
+            ready = self._connection.recv()
+        except (EOFError, OSError):
+            self._process.join()
+            raise ExecutorFailed(
+                "a worker process could not be started (what it said is on standard error). A script that starts "
+                "workers must do so below `if __name__ == '__main__':`"
+            ) from None
+        assert ready == "ready"
+        try:
+            self._connection.send_bytes(call)
+            unreadable = self._connection.recv()
+            if unreadable is not None:
+                raise ExecutorFailed(
+                    f"a worker process could not read the objective ({unreadable}): define it in a module or a "
+                    "script that can be imported, or use executor=ThreadPoolExecutor(n)"
+                )
+            if timeout is not None and not self._connection.poll(timeout):
+                raise CallTooLong(f"the evaluation took more than {timeout:g} s")
+            result, error = pickle.loads(self._connection.recv_bytes())
+        except (EOFError, ConnectionError):
+            self._process.join()
+            raise WorkerDied(f"its process {_ended(self._process.exitcode)}") from None
+        except BaseException:
+            self.kill()
+            self._process.join()
+            raise
+        if error is not None:
+            raise error
+        return result
+
+
+def serve(connection: Connection) -> None:
+    """Make calls until the other side is gone."""
+    if hasattr(os, "setsid"):
+        os.setsid()  # Ctrl-C is for the parent, which decides; and what a call starts can be killed with it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        try:
+            connection.send("ready")
+            call = connection.recv_bytes()
+        except (EOFError, OSError):
+            return
+        try:
+            fn, args, kwargs = pickle.loads(call)
+        except BaseException as error:
+            connection.send(f"{type(error).__name__}: {error}")
+            return
+        connection.send(None)
+        connection.send_bytes(answer(fn, args, kwargs))
+
+
+def answer(fn: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
+    """Make a call and return its pickled result and error."""
+    try:
+        return pickle.dumps((fn(*args, **kwargs), None))
+    except BaseException as error:
+        return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}")))
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        if hasattr(os, "killpg"):
+            os.killpg(0, signal.SIGKILL)
+        os._exit(1)
+
+
+def _ended(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"

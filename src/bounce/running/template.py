@@ -1,0 +1,93 @@
+"""Templates: an argument of a command with placeholders, filled with the values of a point.
+
+Not `str.format`: a name is all there is between the braces, and no text of a value is ever looked at.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bounce.errors import InvalidOption
+from bounce.text import written
+from bounce.trial import Scalar
+
+
+@dataclass(frozen=True)
+class Place:
+    """A placeholder, and the pairs of braces that touch it.
+
+    Such a pair is a brace beside the value, as in `{{"c": {C}}}`, unless only a name that holds the brace is a
+    parameter's.
+    """
+
+    name: str
+    before: int
+    after: int
+
+    def resolved(self, names: Mapping[str, Any]) -> tuple[str, str, str]:
+        """Return the text before the value, the parameter's name, and the text after the value."""
+        for braces in range(self.before + self.after + 1):
+            for left in range(max(0, braces - self.after), min(self.before, braces) + 1):
+                name = "{" * left + self.name + "}" * (braces - left)
+                if name in names:
+                    return "{" * (self.before - left), name, "}" * (self.after - braces + left)
+        near = difflib.get_close_matches(self.name, names, n=1)
+        raise InvalidOption(
+            f"the placeholder {{{self.name}}} names no parameter"
+            + (f"; did you mean {{{near[0]}}}?" if near else "")
+            + " (a brace that is meant as it is must be doubled)"
+        )
+
+
+@dataclass(frozen=True)
+class Template:
+    """An argument: texts and placeholders in turn."""
+
+    parts: tuple[str | Place, ...]
+
+    @property
+    def places(self) -> list[Place]:
+        """The placeholders."""
+        return [part for part in self.parts if isinstance(part, Place)]
+
+    @classmethod
+    def of(cls, argument: str) -> Template:
+        """Read an argument, or say which brace has no other."""
+        tokens = re.findall(r"\{+|\}+|[^{}]+", argument)
+        parts: list[str | Place] = []
+        inside: list[str] | None = None  # the pieces of the name, inside a placeholder
+        before = 0
+        for token in tokens:
+            pairs, single = divmod(len(token), 2)
+            if token[0] not in "{}":
+                (parts if inside is None else inside).append(token)
+            elif not single:
+                (parts if inside is None else inside).append(token[0] * pairs)
+            elif inside is None and token[0] == "{":
+                inside, before = [], pairs
+            elif inside is not None and token[0] == "}":
+                parts.append(Place("".join(inside), before, pairs))
+                inside = None
+            else:
+                break
+        else:
+            if inside is None:
+                return cls(tuple(parts))
+        raise InvalidOption(
+            f"the braces in the argument {argument!r} do not match; {{{{ and }}}} stand for single braces"
+        )
+
+    def filled(self, point: Mapping[str, Scalar]) -> str:
+        """Return the argument for a point."""
+        texts = []
+        for part in self.parts:
+            if isinstance(part, Place):
+                before, name, after = part.resolved(point)
+                texts.append(before + written(point[name]) + after)
+            else:
+                texts.append(part)
+        return "".join(texts)

@@ -1,0 +1,1 @@
+"""Spaces: what may be varied. Native values outside, codes inside, converted here and nowhere else."""

@@ -1,0 +1,1 @@
+"""Specs: a study as a file. TOML, and tables of trials."""

@@ -1,0 +1,229 @@
+"""Tables: trials out, results in.
+
+A table has a row per trial: its id, a column per parameter, then what is known of it. A parameter with the name of
+a fact (`value`, say), or one that begins with `point.`, has `point.` before its name. Values are written exactly:
+a text as it is, whatever a spreadsheet may think of it, a number so that it reads back as the same number.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bounce.errors import InvalidInput, InvalidTell
+from bounce.text import number, written
+from bounce.trial import Trial
+
+FACTS = tuple(f.name for f in fields(Trial) if f.name not in ("id", "point"))
+READ = ("id", "value", "state", "error")
+
+
+class Told(NamedTuple):
+    """A row of results: a trial with a value, or one that failed."""
+
+    id: int
+    value: float | None
+    error: str | None
+
+
+def to_csv(trials: Sequence[Trial], facts: Sequence[str] = FACTS) -> str:
+    """Return trials as CSV: lines that end with a line feed, a column per parameter and per fact."""
+    points = {column: [written(x) for x in values] for column, values in _points(trials).items()}
+    others = {
+        fact: ["" if x is None else written(x) for x in (getattr(trial, fact) for trial in trials)]
+        for fact in ("id", *facts)
+    }
+    columns = {"id": others.pop("id")} | points | others
+    rows = [list(columns), *zip(*columns.values(), strict=True)]
+    return "".join(",".join(map(_quoted, row)) + "\n" for row in rows)
+
+
+def form(trials: Sequence[Trial]) -> str:
+    """Return trials as CSV to be filled in: the column `value` comes last and is empty."""
+    return to_csv(trials, ["value"])
+
+
+def to_json(trials: Sequence[Trial]) -> str:
+    """Return trials as a JSON list of objects, one to a line."""
+    return "[" + ",".join("\n" + json.dumps(asdict(trial)) for trial in trials) + "\n]\n"
+
+
+def to_parquet(trials: Sequence[Trial], path: Path) -> None:
+    """Write trials as a Parquet file; a column of numbers and texts becomes one of texts."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise InvalidInput("Parquet needs pyarrow: pip install 'bounce-bo[parquet]'") from None
+    empty = {
+        "value": pa.float64(),
+        "acquisition": pa.float64(),
+        "seconds_eval": pa.float64(),
+        "error": pa.string(),
+    }
+    columns = {"id": [trial.id for trial in trials]} | {
+        column: values if _uniform(values) else [written(x) for x in values]
+        for column, values in _points(trials).items()
+    }
+    columns |= {fact: [getattr(trial, fact) for trial in trials] for fact in FACTS}
+    content = io.BytesIO()
+    try:
+        arrays = {column: pa.array(values, type=empty.get(column)) for column, values in columns.items()}
+        pq.write_table(pa.table(arrays), content)
+        path.write_bytes(content.getvalue())
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path} cannot be written: {error}") from None
+
+
+def results(source: Path | str | bytes, trials: Sequence[Trial], *, name: str = "the table") -> list[Told]:
+    """Read what came of pending trials from CSV: a file, or the text of one that goes by a name.
+
+    The columns `id` and `value` are needed, `state` and `error` are read, all others are not looked at. A trial
+    has failed if its value or its state is `failed`; a row that says neither is still pending, and left out. All
+    rows are right, or none is returned.
+    """
+    if isinstance(source, Path):
+        name = str(source)
+        try:
+            source = source.read_bytes()
+        except (OSError, ValueError) as error:
+            said = getattr(error, "strerror", None) or error
+            raise InvalidTell(f"{name}: the file cannot be read: {said}") from None
+    table = _Table(name, {trial.id: trial for trial in trials})
+    return table.results(table.text(source))
+
+
+def _points(trials: Sequence[Trial]) -> dict[str, list[Any]]:
+    names = list(trials[0].point) if trials else []
+    return {column(name): [trial.point[name] for trial in trials] for name in names}
+
+
+def column(name: str) -> str:
+    """Return the column of a parameter: its name, unless that means something else here."""
+    return f"point.{name}" if name.strip() in ("id", *FACTS) or name.startswith("point.") else name
+
+
+def _quoted(text: str) -> str:
+    if text != text.strip() or any(character in text for character in ',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _uniform(values: Sequence[Any]) -> bool:
+    """Say whether a column of Parquet can hold the values as they are."""
+    kinds = {type(value) for value in values if value is not None}
+    large = int in kinds and any(abs(value) >= 2**53 for value in values if type(value) is int)
+    return not large and (len(kinds) == 1 or kinds == {int, float})
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table that is being read."""
+
+    name: str
+    trials: dict[int, Trial]
+
+    def error(self, row: int | None, sentence: str) -> InvalidTell:
+        return InvalidTell(f"{self.name}{'' if row is None else f', row {row}'}: {sentence}")
+
+    def text(self, content: str | bytes) -> str:
+        """Return the text, without the byte-order mark that spreadsheets write."""
+        if isinstance(content, str):
+            return content.removeprefix("\ufeff")
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            row = content.count(b"\n", 0, error.start) + 1
+            raise self.error(row, "the table must be UTF-8; save it as 'CSV UTF-8'") from None
+
+    def rows(self, text: str) -> Iterator[tuple[int, list[str]]]:
+        """Yield the rows that are not empty, each with the line it begins in."""
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        while True:
+            line = reader.line_num + 1
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise self.error(line, f"this is no CSV: {error}") from None
+            if any(cell.strip() for cell in row):
+                yield line, [cell.strip() for cell in row]
+
+    def results(self, text: str) -> list[Told]:
+        """Return what all rows say, or the first mistake."""
+        rows = self.rows(text)
+        line, header = next(rows, (None, []))
+        if line is None:
+            raise self.error(None, "the table is empty; it needs the columns id and value")
+        self._check_header(line, header)
+        told: list[Told] = []
+        seen: dict[int, int] = {}
+        for line, row in rows:
+            if len(row) != len(header):
+                hint = "; numbers need a decimal point, not a comma" if len(row) > len(header) else ""
+                raise self.error(line, f"there are {len(row)} fields, but the header has {len(header)}{hint}")
+            cells = {column: row[header.index(column)] if column in header else "" for column in READ}
+            trial = self._trial(line, cells["id"])
+            if trial.id in seen:
+                raise self.error(line, f"trial {trial.id} is in row {seen[trial.id]} already")
+            seen[trial.id] = line
+            result = self._result(line, trial, cells)
+            if result is not None:
+                told.append(result)
+        if not told:
+            what = "no row has a value yet" if seen else "there are no rows below the header"
+            raise self.error(None, f"{what}; write a number or 'failed' into the column value")
+        return told
+
+    def _check_header(self, line: int, header: list[str]) -> None:
+        for column in READ:
+            if header.count(column) > 1:
+                raise self.error(line, f"the column {column!r} is there twice")
+        for column in ("id", "value"):
+            if column not in header:
+                for separator, said in ((";", "semicolons"), ("\t", "tabs")):
+                    if any(separator in cell for cell in header):
+                        raise self.error(line, f"the columns are separated by {said}; save it with commas")
+                raise self.error(line, f"there is no column {column!r}; the columns are {', '.join(header)}")
+
+    def _trial(self, line: int, cell: str) -> Trial:
+        if not re.fullmatch(r"\d{1,18}", cell, re.ASCII):
+            raise self.error(line, f"an id must be the whole number of a trial, not {cell!r}")
+        if int(cell) not in self.trials:
+            raise self.error(line, f"there is no trial {cell}")
+        return self.trials[int(cell)]
+
+    def _result(self, line: int, trial: Trial, cells: dict[str, str]) -> Told | None:
+        """Return what a row says of its trial; None if the trial is still pending."""
+        value, state = cells["value"], cells["state"].lower()
+        if state not in ("", "pending", "done", "failed"):
+            raise self.error(line, f"a state must be pending, done or failed, not {cells['state']!r}")
+        failed = value.lower() == "failed" or (state == "failed" and not value)
+        if not value and not failed:
+            if state == "done":
+                raise self.error(line, f"trial {trial.id} is done, so it must have a value")
+            if cells["error"]:
+                raise self.error(line, f"trial {trial.id} has an error; if it failed, write 'failed' as its value")
+            return None
+        if state == ("done" if failed else "failed"):
+            raise self.error(line, f"trial {trial.id} cannot be {state} with the value {value!r}")
+        found = None if failed else self._number(line, value)
+        if trial.state != "pending":
+            raise self.error(line, f"trial {trial.id} is {trial.state} already, and cannot be told again")
+        return Told(trial.id, found, (cells["error"] or None) if failed else None)
+
+    def _number(self, line: int, cell: str) -> float:
+        found = number(cell)
+        if found is not None and math.isfinite(found):
+            return found + 0.0  # a negative zero is a zero
+        comma = number(cell.replace(",", ".", 1)) if "," in cell else None
+        hint = f": write a decimal point, {cell.replace(',', '.')}" if comma is not None else ""
+        raise self.error(line, f"a value must be a finite number or 'failed', not {cell!r}{hint}")

@@ -1,0 +1,1 @@
+"""The subspace: where the search looks now. Embeddings, stages and trust regions."""

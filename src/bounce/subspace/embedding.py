@@ -1,0 +1,252 @@
+"""The nested random embedding: every input variable follows one bin of the target space (section 3.1).
+
+The latent space is itself a `Space`, one parameter per bin. A bin holds variables of one kind. A real variable
+equals its bin's code or mirrors it; any other variable looks its code up in a table indexed by the bin's code,
+which carries signs, reversals, permutations and unequal cardinalities alike.
+
+The invariant: `up` is injective and, after a split, every point of the parent is a point of the child:
+`child.up(child.down(parent.up(z))) == parent.up(z)`, bit for bit.
+
+Shapes: input codes x (n, D), latent codes z (n, d).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bounce.errors import InvalidState
+from bounce.spaces.parameters import Binary, Categorical, Codes, Kind, Ordinal, Parameter, Real
+from bounce.spaces.space import Space
+
+CodeTable = NDArray[np.intp]
+
+
+def _latent_parameter(name: str, kind: Kind, cardinality: int) -> Parameter:
+    if kind is Kind.REAL:
+        return Real(name, 0.0, 1.0)
+    if kind is Kind.BINARY:
+        return Binary(name)
+    return (Ordinal if kind is Kind.ORDINAL else Categorical)(name, range(cardinality))
+
+
+def _deal(variables: NDArray[np.intp], n_bins: int, *, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+    """Deal variables to bins at random and evenly."""
+    return [np.sort(part) for part in np.array_split(rng.permutation(variables), n_bins)]
+
+
+def _spread(cardinality: int, bin_cardinality: int) -> CodeTable:
+    """Return `ceil(k · c / c_max)` for k = 1, …, c_max, both sides counted from 0 (section 3.1)."""
+    k = np.arange(1, bin_cardinality + 1)
+    return (k * cardinality + bin_cardinality - 1) // bin_cardinality - 1
+
+
+def _shuffle(kind: Kind, cardinality: int, *, rng: np.random.Generator) -> CodeTable:
+    """Relabel the codes of one variable at random: a sign, a reversal or a permutation."""
+    codes = np.arange(cardinality)
+    if kind is Kind.CATEGORICAL:
+        return rng.permutation(codes)
+    return codes[::-1] if rng.random() < 0.5 else codes
+
+
+def _renumber(tables: Sequence[CodeTable]) -> list[CodeTable]:
+    """Merge the bin codes that have the same image for every variable, in order of first appearance."""
+    images, first = np.unique(np.stack(tables, axis=1), axis=0, return_index=True)
+    order = np.argsort(first)
+    return [images[order, i] for i in range(len(tables))]
+
+
+def bins_per_kind(counts: Mapping[Kind, int], n_bins: int) -> dict[Kind, int]:
+    """Share bins among kinds: at least one each, at most one per variable, the rest in proportion."""
+    bins = dict.fromkeys(counts, 1)
+    total = sum(counts.values())
+    while sum(bins.values()) < min(n_bins, total):
+        # The largest shortfall against the exact share goes first; ties go to the kind named first.
+        open_kinds = [kind for kind in counts if bins[kind] < counts[kind]]
+        most = max(open_kinds, key=lambda kind: n_bins * counts[kind] / total - bins[kind])
+        bins[most] += 1
+    return bins
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """A map from latent codes to the codes of an input space."""
+
+    inputs: Space
+    members: tuple[NDArray[np.intp], ...]
+    """Per bin, its variables in ascending order."""
+    mirrored: NDArray[np.bool_]
+    """Per variable, whether a real is mirrored; False for other kinds."""
+    tables: tuple[CodeTable, ...]
+    """Per variable, its code for each code of its bin; empty for a real."""
+
+    @classmethod
+    def random(cls, inputs: Space, n_bins: int, *, low_sequency: bool = False, rng: np.random.Generator) -> Embedding:
+        """Draw the first embedding, or with one bin per variable that of the input space itself.
+
+        Each kind of variable needs a bin, so there may be more bins than were asked for.
+        """
+        counts = {kind: len(inputs.of_kind(kind)) for kind in Kind}
+        counts = {kind: count for kind, count in counts.items() if count}
+        members = [
+            part
+            for kind, bins in bins_per_kind(counts, max(n_bins, len(counts))).items()
+            for part in _deal(inputs.of_kind(kind), bins, rng=rng)
+        ]
+        mirrored = np.zeros(len(inputs), dtype=bool)
+        tables: list[CodeTable] = [np.empty(0, dtype=np.intp)] * len(inputs)
+        for part in members:
+            largest = int(inputs.cardinalities[part].max())
+            for i in part:
+                kind, cardinality = inputs.kinds[i], int(inputs.cardinalities[i])
+                if kind is Kind.REAL:
+                    mirrored[i] = not low_sequency and rng.random() < 0.5
+                elif low_sequency:
+                    tables[i] = _spread(cardinality, largest)
+                else:
+                    tables[i] = _shuffle(kind, cardinality, rng=rng)[_spread(cardinality, largest)]
+        return cls(inputs, tuple(members), mirrored, tuple(tables))
+
+    @cached_property
+    def latent(self) -> Space:
+        """The target space: one parameter per bin."""
+        return Space(
+            [
+                _latent_parameter(f"z{j}", self.inputs.kinds[part[0]], len(self.tables[part[0]]))
+                for j, part in enumerate(self.members)
+            ]
+        )
+
+    @property
+    def is_input(self) -> bool:
+        """Whether every bin has one variable, so that the target space is the input space."""
+        return len(self.members) == len(self.inputs)
+
+    @cached_property
+    def _bin_of(self) -> NDArray[np.intp]:
+        bin_of = np.empty(len(self.inputs), dtype=np.intp)
+        for j, part in enumerate(self.members):
+            bin_of[part] = j
+        return bin_of
+
+    @cached_property
+    def _offsets(self) -> tuple[NDArray[np.intp], CodeTable]:
+        """All tables in one array, and where each begins."""
+        lengths = [len(table) for table in self.tables]
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.intp)
+        return starts, np.concatenate(self.tables)
+
+    @cached_property
+    def _inverses(self) -> CodeTable:
+        """For each code of a variable, a code of its bin that stands for it, laid out as the tables."""
+        starts, table = self._offsets
+        inverses = np.zeros_like(table)
+        for start, own in zip(starts, self.tables, strict=True):
+            inverses[start + own] = np.arange(len(own))
+        return inverses
+
+    @cached_property
+    def _alone(self) -> NDArray[np.intp]:
+        """The bins of one variable."""
+        return np.flatnonzero([len(part) == 1 for part in self.members])
+
+    def up(self, z: Codes) -> Codes:
+        """Return the input codes of latent codes."""
+        x = z[:, self._bin_of]
+        reals = self.inputs.reals
+        if reals.size:
+            u = x[:, reals]
+            x[:, reals] = np.where(self.mirrored[reals], 1.0 - u, u)
+        others = self.inputs.combinatorial
+        if others.size:
+            starts, table = self._offsets
+            x[:, others] = table[starts[others] + x[:, others].astype(np.intp)]
+        return x
+
+    def down(self, x: Codes) -> tuple[Codes, NDArray[np.bool_]]:
+        """Return latent codes, and which rows have any: the inverse of `up`."""
+        z = np.empty((len(x), len(self.members)))
+        inside = np.ones(len(x), dtype=bool)
+        variables = np.array([self.members[j][0] for j in self._alone], dtype=np.intp)
+        u = x[:, variables]
+        real = np.isin(variables, self.inputs.reals)
+        starts = self._offsets[0][variables[~real]]
+        z[:, self._alone[real]] = np.where(self.mirrored[variables[real]], 1.0 - u[:, real], u[:, real])
+        z[:, self._alone[~real]] = self._inverses[starts + u[:, ~real].astype(np.intp)]
+        for j in np.setdiff1d(np.arange(len(self.members)), self._alone).tolist():
+            part = self.members[j]
+            if self.inputs.kinds[part[0]] is Kind.REAL:
+                u = np.where(self.mirrored[part], 1.0 - x[:, part], x[:, part])
+                inside &= (u == u[:, :1]).all(axis=1)
+                z[:, j] = u[:, 0]
+            else:
+                table = np.stack([self.tables[i] for i in part], axis=1)  # (codes, variables)
+                match = (x[:, None, part] == table[None]).all(axis=2)
+                inside &= match.any(axis=1)
+                z[:, j] = match.argmax(axis=1)
+        return z, inside
+
+    def points(self, most: int) -> Codes | None:
+        """Return every latent point, if they can be listed and are at most `most`."""
+        if not len(self.latent.reals) and self.latent.size <= most:
+            return self.latent.grid()
+        if self.is_input and self.inputs.size <= most:
+            return self.down(self.inputs.grid())[0]
+        return None
+
+    def split(self, new_bins: int, *, rng: np.random.Generator) -> Embedding:
+        """Divide every bin of more than one variable into at most `new_bins` + 1 (section 3.1).
+
+        A child inherits its parent's codes; those it cannot tell apart become one.
+        """
+        members: list[NDArray[np.intp]] = []
+        tables = list(self.tables)
+        for part in self.members:
+            children = _deal(part, min(new_bins + 1, len(part)), rng=rng) if len(part) > 1 else [part]
+            members += children
+            if self.inputs.kinds[part[0]] is not Kind.REAL:
+                for child in children:
+                    for i, table in zip(child, _renumber([tables[i] for i in child]), strict=True):
+                        tables[i] = table
+        return Embedding(self.inputs, tuple(members), self.mirrored, tuple(tables))
+
+    def parents(self, child: Embedding) -> NDArray[np.intp]:
+        """Return the bin of this embedding that each bin of a split of it came from."""
+        return self._bin_of[[part[0] for part in child.members]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the embedding as JSON values, the input space apart."""
+        return {
+            "members": [part.tolist() for part in self.members],
+            "mirrored": np.flatnonzero(self.mirrored).tolist(),
+            "tables": [table.tolist() for table in self.tables],
+        }
+
+    @classmethod
+    def from_dict(cls, inputs: Space, document: Mapping[str, Any]) -> Embedding:
+        """Build an embedding from what `to_dict` returned."""
+        members = tuple(np.array(part, dtype=np.intp) for part in document["members"])
+        mirrored = np.zeros(len(inputs), dtype=bool)
+        mirrored[document["mirrored"]] = True
+        tables = tuple(np.array(table, dtype=np.intp) for table in document["tables"])
+        embedding = cls(inputs, members, mirrored, tables)
+        embedding._check()
+        return embedding
+
+    def _check(self) -> None:
+        """Refuse a document in which bins, kinds and tables do not fit together."""
+        dealt = np.sort(np.concatenate(self.members))
+        sound = np.array_equal(dealt, np.arange(len(self.inputs))) and len(self.tables) == len(self.inputs)
+        sound = sound and not self.mirrored[self.inputs.combinatorial].any()
+        for part in self.members if sound else ():
+            sound = sound and len({self.inputs.kinds[i] for i in part}) == 1
+            sound = sound and len({len(self.tables[i]) for i in part}) == 1
+        for table, cardinality in zip(self.tables, self.inputs.cardinalities, strict=False):
+            sound = sound and np.array_equal(np.unique(table), np.arange(cardinality))
+        if not sound:
+            raise InvalidState("the state's embedding does not fit its space")

@@ -1,0 +1,25 @@
+"""Text: how values are written for other programs and people, and how numbers are read back."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from bounce.trial import Scalar
+
+_FINITE = r"(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
+_NUMBER = re.compile(rf"[+-]?(?:{_FINITE}|inf|infinity|nan)", re.ASCII | re.IGNORECASE)
+
+
+def written(value: Scalar) -> str:
+    """Return a string as it is, and any other value as JSON: the shortest text that reads back as the same number."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def number(text: str) -> float | None:
+    """Return the number that a text stands for, perhaps NaN or infinite; None if it is not a number.
+
+    Stricter than `float`: decimal or scientific notation in ASCII digits, without underscores.
+    """
+    stripped = text.strip()
+    return float(stripped) if _NUMBER.fullmatch(stripped) else None

@@ -1,0 +1,120 @@
+"""Trials: points that were asked for, what became of them, and what a run found.
+
+A leaf: it needs nothing but the standard library, so a worker process that evaluates a function loads little more.
+A trial is a frozen snapshot; its fields are defined here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+from bounce.errors import InvalidInput, InvalidTell
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Scalar = str | int | float | bool | None
+State = Literal["pending", "done", "failed"]
+STATES: tuple[State, ...] = ("pending", "done", "failed")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A point that was asked for, and what is known about it: a snapshot."""
+
+    id: int
+    point: dict[str, Scalar]
+    value: float | None = None
+    state: State = "pending"
+    error: str | None = None
+    """Why it failed."""
+    stage: int = 0
+    """The number of the stage (target space) it was proposed in."""
+    target_dim: int = 0
+    """The number of bins of that stage."""
+    radius: float = 0.0
+    """The trust region of that moment: how many combinatorial bins could change."""
+    side: float = 0.0
+    """The trust region of that moment: the side of the box of the reals, as a share of their range."""
+    restart: int = 0
+    """How many restarts came before it."""
+    acquisition: float | None = None
+    """The log of the expected improvement; None for an initial point."""
+    seconds_ask: float = 0.0
+    """Its share of the time that its ask took."""
+    seconds_eval: float | None = None
+    """How long its evaluation took, if known."""
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+
+FACTS = tuple(field.name for field in fields(Trial) if field.name not in ("id", "point"))
+"""What is known about a trial besides its id and its point, in the order of every table."""
+
+
+def column(name: str) -> str:
+    """Return the column of a parameter in a table: its name, with `point.` before it where that is ambiguous."""
+    return f"point.{name}" if name.strip().lower() in ("id", *FACTS) or name.startswith("point.") else name
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run found."""
+
+    trials: list[Trial]
+    best: Trial | None
+    """The trial with the best value; None if no trial has a value."""
+    seed: int
+    """The seed that repeats the run, whether it was given or drawn."""
+
+    def __repr__(self) -> str:
+        done = sum(trial.state == "done" for trial in self.trials)
+        failed = sum(trial.state == "failed" for trial in self.trials)
+        best = "None" if self.best is None else f"{self.best.value!r} (trial {self.best.id})"
+        return f"Result(best={best}, done={done}, failed={failed}, seed={self.seed})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the trials as a pandas table, with the columns that an exported CSV file has."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise InvalidInput("a table needs pandas: pip install 'bounce-bo[frame]'") from None
+        rows = []
+        for trial in self.trials:
+            facts = asdict(trial)
+            point = facts.pop("point")
+            rows.append({"id": facts.pop("id")} | {column(name): value for name, value in point.items()} | facts)
+        return pd.DataFrame(rows)
+
+
+def is_single(trials: object) -> bool:
+    """Return whether one trial or id was given, rather than several."""
+    if hasattr(trials, "ndim"):  # a numpy array or scalar
+        return bool(trials.ndim == 0)
+    return not isinstance(trials, Sequence) or isinstance(trials, str | bytes)
+
+
+def listed(values: Any) -> list[Any]:
+    """Return several values as a list; refuse a collection without an order."""
+    unordered = isinstance(values, str | bytes | Mapping | Set)
+    if not isinstance(values, Iterable) or unordered or getattr(values, "ndim", 1) == 0:
+        raise InvalidTell(f"several trials need a list of values, not {values!r}")
+    return list(values)
+
+
+def finite(value: Any) -> float:
+    """Return a value as a finite float; refuse anything else."""
+    try:
+        plain = value.item() if hasattr(value, "item") else value  # a numpy scalar, or an array of one number
+        if isinstance(plain, str | bytes | complex):
+            raise TypeError
+        number = float(plain)
+    except Exception:  # whatever a foreign object's conversion raises
+        raise InvalidTell(f"a value must be a finite number, not {value!r}") from None
+    if not math.isfinite(number):
+        raise InvalidTell(f"a value must be a finite number, not {number!r}")
+    return number + 0.0  # a negative zero becomes zero
