@@ -25,6 +25,9 @@ def run(
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Trials per ask in this run, instead of the spec's.")
     ] = None,
+    max_failures: Annotated[
+        int | None, typer.Option(min=1, help="End the run when this many first evaluations fail in the same way.")
+    ] = None,
     dask: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Evaluate on a Dask cluster, such as tcp://host:8786.")
     ] = None,
@@ -34,7 +37,7 @@ def run(
     """Run a spec until its budget is spent; run again, it goes on where it was."""
     from bounce.cli.display import Warnings, display, standard_output
     from bounce.errors import EvaluationFailed, InvalidSpec
-    from bounce.running.evaluation import said
+    from bounce.running.run import ALIKE
     from bounce.spec.spec import load
     from bounce.study.study import Study
 
@@ -59,20 +62,17 @@ def run(
                     workers=workers or described.workers,
                     batch_size=batch_size,
                     timeout=described.timeout,
+                    max_failures=max_failures or described.max_failures or ALIKE,
                     callbacks=[shown],
                 )
         except (KeyboardInterrupt, SystemExit):
             again = shlex.join(["bounce", *sys.argv[1:]])
-            print(f"bounce: {opened.status.done} values are stored in {path}; to go on: {again}", file=sys.stderr)
+            print(f"bounce: {opened.status.done} values are stored in {path}; to resume: {again}", file=sys.stderr)
+            if as_json:
+                print_result(opened, as_json=True)
             raise
-        except Exception as error:
-            texts = [trial.error for trial in opened.trials if trial.error in (str(error), said(error))]
-            if not texts:
-                raise
-            # the objective's own, after so many failures that the run gave up
-            raise EvaluationFailed(f"the first evaluations all failed; the first said: {texts[0]}") from error
         if opened.best is None and opened.trials:
-            raise EvaluationFailed(f"all evaluations failed; the first said: {opened.trials[0].error}")
+            raise EvaluationFailed(f"all evaluations failed; the first error was: {opened.trials[0].error}")
         now = opened.status
         if now.planned < now.budget and not as_json:
             print(f"all {now.planned} points of the space have been tried")

@@ -9,9 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from bounce.cli.display import brief
-from bounce.spec import tables
 from bounce.text import written
-from bounce.trial import Scalar, Trial
+from bounce.trial import Scalar, Trial, column
 
 LONGEST = 80  # characters of an error
 BORDER = 3  # what a column needs besides its cells
@@ -32,7 +31,7 @@ def sheet(trials: Sequence[Trial], width: int, *, to_fill: bool = False) -> Iter
     """Yield trials as a table of a row each, or, where that does not fit, tables with a column each."""
     names = list(trials[0].point) if trials else []
     columns = [["id", *(str(trial.id) for trial in trials)]]
-    columns += [[printable(tables.column(name)), *(shown(trial.point[name]) for trial in trials)] for name in names]
+    columns += [[printable(column(name)), *(shown(trial.point[name]) for trial in trials)] for name in names]
     if not to_fill:
         columns += [
             ["value", *("" if trial.value is None else shown(trial.value) for trial in trials)],
@@ -47,11 +46,11 @@ def sheet(trials: Sequence[Trial], width: int, *, to_fill: bool = False) -> Iter
     room = max(10, round(WIDEST_NAME * width))
     wide = min(room, max(map(cell_len, head)))
     block: list[list[str]] = []
-    for column in rest:
-        if block and wide + BORDER + 1 + _width([*block, column]) > width:
+    for cells in rest:
+        if block and wide + BORDER + 1 + _width([*block, cells]) > width:
             yield _table([head, *block], room)
             block = []
-        block.append(column)
+        block.append(cells)
     yield _table([head, *block], room)
 
 

@@ -50,7 +50,7 @@ def init(
         with path.open("x", encoding="utf-8") as file:
             file.write(example())
     except FileExistsError:
-        raise InvalidInput(f"there is {path} already: choose another name") from None
+        raise InvalidInput(f"{path} already exists: choose another name") from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None
     print(f"{path} is written. Change it, then: {shlex.join(['bounce', 'run', str(path)])}")
@@ -71,11 +71,11 @@ def ask(
             found = opened.pending if pending else opened.ask(n)
         except NothingToAsk as error:
             said, out = str(error), opened.status.pending
-            if "budget" in said:
-                said += "; raise it in the spec, and ask with the spec"
+            if error.reason == "budget":
+                said = "the budget is spent; raise it in the spec, and ask with the spec"
             if out:
                 said += f" ({out} pending: {shlex.join(['bounce', 'ask', '--pending', str(target)])} shows them)"
-            raise NothingToAsk(said) from None
+            raise NothingToAsk(said, reason=error.reason) from None
         _print_trials(found, form, to_fill=True)
 
 
@@ -162,7 +162,7 @@ def export(
     if out.is_dir():
         raise InvalidInput(f"{out} is a folder; the trials go to a file")
     if out.exists() and not overwrite:
-        raise InvalidInput(f"there is {out} already: choose another name, or --overwrite it")
+        raise InvalidInput(f"{out} already exists: choose another name, or use --overwrite")
     if not out.parent.is_dir():
         raise InvalidInput(f"there is no folder {str(out.parent)!r} for the file")
     check_folder(out.parent)

@@ -94,6 +94,11 @@ class Bounce:
         return self._options.document()
 
     @property
+    def budget(self) -> int:
+        """The number of trials, failed ones included."""
+        return self._options.budget
+
+    @property
     def stage(self) -> Stage:
         """Where the search looks now."""
         return self._head.stage
@@ -191,6 +196,18 @@ class Bounce:
         seconds = _seconds(seconds)
         for i in self._pending_ids(trials):
             self._finish(i, state="failed", error=None if error is None else str(error), seconds_eval=seconds)
+
+    def settle(self, outcomes: Iterable[tuple[int, float | None, str | None]]) -> list[int]:
+        """Take ids with their values, or with None and an error; all are taken or none. Return the ids."""
+        given = list(outcomes)
+        ids = self._pending_ids([i for i, _, _ in given])
+        numbers = [None if value is None else finite(value) for _, value, _ in given]
+        for i, number, (_, _, error) in zip(ids, numbers, given, strict=True):
+            if number is None:
+                self._finish(i, state="failed", error=error)
+            else:
+                self._finish(i, value=number, state="done")
+        return ids
 
     def extend(self, budget: int) -> None:
         """Set a new total budget; the current stage's share of it is computed again.

@@ -26,6 +26,7 @@ SYNONYMS = {  # what other packages call them
     "max_evals": "budget",
     "random_state": "seed",
     "n_initial_points": "initial_points",
+    "robust": "method",  # of the first release
 }
 F = TypeVar("F", bound=Callable[..., Any])
 

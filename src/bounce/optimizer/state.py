@@ -228,7 +228,7 @@ def upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _options_of_1(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 1 bundled four choices as `robust`, and always restarted as the paper does."""
+    """Version 1 bundled four choices as `robust`."""
     kept = {name: x for name, x in options.items() if name != "robust"}
     return kept | {"method": "default" if options["robust"] else dict(PLAIN)}
 

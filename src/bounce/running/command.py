@@ -20,14 +20,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock
-from typing import IO, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from bounce.errors import EvaluationFailed, InvalidOption, InvalidTell
 from bounce.running.evaluation import Outcome, said
 from bounce.running.template import Template
-from bounce.spaces.space import Space
 from bounce.text import number, written
 from bounce.trial import Trial, finite
+
+if TYPE_CHECKING:
+    from bounce.spaces.space import Space
 
 GRACE = 2.0  # seconds between SIGTERM and SIGKILL
 LONGEST_VARIABLE = 128 * 1024  # bytes of an environment variable on Linux, its name and end included
@@ -124,11 +126,11 @@ class Command:
         try:
             value = self._run(trial)
         except EvaluationFailed as error:
-            return Outcome(None, str(error), time.perf_counter() - start, error)
+            return Outcome.failed(str(error), time.perf_counter() - start, error)
         except Exception as error:  # no such program, no room for its output, no more processes
             hint = "; a script needs a first line such as #!/bin/sh" if _no_format(error) else ""
             failure = EvaluationFailed(f"the command could not be run: {said(error)}{hint}")
-            return Outcome(None, str(failure), time.perf_counter() - start, failure)
+            return Outcome.failed(str(failure), time.perf_counter() - start, failure)
         return Outcome(value, None, time.perf_counter() - start)
 
     def stop(self) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import pickle
 import time
+import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from bounce.errors import EvaluationFailed, InvalidTell
@@ -20,14 +21,21 @@ Objective = Callable[[dict[str, Any]], Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an evaluation: a value, or what was said of its failure."""
+    """What came of an evaluation: a value, or why it failed."""
 
     value: float | None
     error: str | None
     seconds: float | None
-    """How long it took, where that is known."""
+    """How long it took, if known."""
     exception: Exception | None = None
-    """The objective's exception, where there was one that can travel between processes."""
+    """The objective's exception, where there is one that can travel between processes."""
+    traceback: str | None = None
+    """The objective's traceback, as text."""
+
+    @classmethod
+    def failed(cls, error: str, seconds: float | None = None, exception: Exception | None = None) -> Outcome:
+        """Return the outcome of a failed evaluation."""
+        return cls(None, error, seconds, exception)
 
 
 @runtime_checkable
@@ -39,7 +47,7 @@ class Evaluator(Protocol):
         """Whether each evaluation starts a process of its own, so that threads are workers enough."""
 
     def within(self, seconds: float, /) -> Evaluator:
-        """Return the same with a limit to the seconds of an evaluation, as far as it can see to that itself."""
+        """Return the same with a time limit for an evaluation, if it can enforce one itself."""
 
     def evaluate(self, trial: Trial, /) -> Outcome:
         """Evaluate a trial; a failure is an outcome too."""
@@ -69,7 +77,7 @@ class Function:
             except InvalidTell:
                 raise EvaluationFailed(f"the objective must return a finite number, not {value!r}") from None
         except Exception as error:
-            return Outcome(None, said(error), time.perf_counter() - start, error)
+            return Outcome(None, said(error), time.perf_counter() - start, error, _traceback(error))
         return Outcome(number, None, time.perf_counter() - start)
 
     def stop(self) -> None:
@@ -79,21 +87,30 @@ class Function:
 def evaluate(evaluator: Evaluator, trial: Trial, again: bool = False) -> Outcome:
     """Evaluate in another process or thread, and return an outcome that can travel.
 
-    That a trial goes out again is an argument, so that an executor that remembers calls takes it for another call.
+    `again` marks a second attempt, so that an executor that caches calls does not return the first one's result.
     """
     try:
         outcome = evaluator.evaluate(trial)
     except SystemExit as error:
-        return Outcome(None, said(error), None)
+        return Outcome.failed(said(error))
     try:
         pickle.loads(pickle.dumps(outcome.exception))
     except Exception:
-        return Outcome(outcome.value, outcome.error, outcome.seconds)
+        return replace(outcome, exception=None)
     return outcome
 
 
+def _traceback(error: Exception) -> str | None:
+    """Return the traceback of an exception from the objective on, without our own frames."""
+    try:
+        own = error.__traceback__
+        return "".join(traceback.format_exception(type(error), error, own.tb_next if own is not None else None))
+    except Exception:  # an exception of the user's that cannot be printed
+        return None
+
+
 def said(error: BaseException) -> str:
-    """Return what an exception says, whatever it is."""
+    """Return an exception as one text: its type and its message."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # an exception of the user's that cannot be printed

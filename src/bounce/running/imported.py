@@ -75,7 +75,7 @@ class Imported:
         try:
             function = self.function()
         except InvalidOption as error:
-            return Outcome(None, said(error), time.perf_counter() - start, error)
+            return Outcome.failed(said(error), time.perf_counter() - start, error)
         return Function(function).evaluate(trial)
 
     def stop(self) -> None:

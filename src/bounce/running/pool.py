@@ -104,8 +104,8 @@ class _Worker:
         except (EOFError, OSError):
             self._process.join()
             raise ExecutorFailed(
-                "a worker process could not be started (what it said is on standard error). A script that starts "
-                "workers must do so below `if __name__ == '__main__':`"
+                "a worker process could not be started; its error is on standard error. A script that starts workers "
+                "must do so below `if __name__ == '__main__':`"
             ) from None
         assert ready == "ready"
         try:
@@ -113,8 +113,8 @@ class _Worker:
             unreadable = self._connection.recv()
             if unreadable is not None:
                 raise ExecutorFailed(
-                    f"a worker process could not read the objective ({unreadable}): define it in a module or a "
-                    "script that can be imported, or use executor=ThreadPoolExecutor(n)"
+                    f"a worker process could not load the objective ({unreadable}): define it in a module or a "
+                    "script that workers can import, or use executor=ThreadPoolExecutor(n)"
                 )
             if timeout is not None and not self._connection.poll(timeout):
                 raise CallTooLong(f"the evaluation took more than {timeout:g} s")

@@ -2,7 +2,10 @@
 
 At most `workers` evaluations are out; `batch_size` trials are asked for whenever that many places are free. Equal
 numbers give the synchronous batches of the paper, a batch size of 1 full asynchrony. What happens next depends on
-nothing but the study and the order of the outcomes, so a run that was killed goes on as if it had not been.
+nothing but the source and the order of the outcomes, so a run that was killed continues as if it had not been.
+
+Until something succeeds, failures that look alike are held back: their trials stay pending. If the objective is
+broken, the run ends and has cost no budget.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import logging
 import pickle
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -22,24 +26,26 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from bounce.errors import EvaluationFailed, ExecutorFailed, InvalidOption, NothingToAsk
-from bounce.running.evaluation import Evaluator, Outcome, evaluate, said
+from bounce.running.evaluation import Evaluator, Function, Outcome, evaluate, said
 from bounce.running.pool import CallTooLong, Pool
 from bounce.trial import Trial
 
 logger = logging.getLogger("bounce")
 
-FAILURES = 10  # without a success, before a run gives up
+ALIKE = 3  # failures in the same way, before anything succeeds, that end a run
+FAILURES = 10  # failures of any sort, before anything succeeds, that end a run
 NOTICE = 0.5  # seconds: a signal that comes just before a wait is noticed only after it
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Source(Protocol):
+class Asker(Protocol):
     """Where trials come from and outcomes go."""
 
     def ask(self, n: int | None = None) -> list[Trial]:
@@ -59,6 +65,16 @@ class Source(Protocol):
     @property
     def best(self) -> Trial | None:
         """The best trial so far."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a run evaluates."""
+
+    workers: int = 1
+    batch_size: int = 1
+    max_failures: int = ALIKE
+    callbacks: Sequence[Callable[[Trial], None]] = ()
 
 
 class Inline(Executor):
@@ -92,32 +108,21 @@ class Interrupt:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        logger.warning("interrupted: waiting for the evaluations that are running; once more does not wait")
+        logger.warning("interrupted: waiting for running evaluations to finish; press Ctrl-C again to stop at once")
 
 
 class Run:
     """One run of a study on an executor."""
 
-    def __init__(
-        self,
-        source: Source,
-        evaluator: Evaluator,
-        executor: Executor,
-        *,
-        workers: int,
-        batch_size: int,
-        callbacks: Sequence[Callable[[Trial], None]],
-    ) -> None:
-        self._source, self._evaluator, self._executor = source, evaluator, executor
-        self._workers, self._batch_size, self._callbacks = workers, batch_size, callbacks
-        self._call: Callable[[Trial, bool], Outcome] = partial(evaluate, evaluator)
-        if isinstance(executor, Inline):
-            self._call = lambda trial, again: evaluator.evaluate(trial)
+    def __init__(self, source: Asker, evaluator: Evaluator, executor: Executor, plan: Plan) -> None:
+        self._source, self._evaluator, self._executor, self._plan = source, evaluator, executor, plan
+        self._inline = isinstance(executor, Inline)
         self._queue: deque[Trial] = deque()
         self._out: dict[Future[Outcome], Trial] = {}
         self._again: set[int] = set()
         self._own: Pool | None = None
         self._works = False
+        self._held: list[tuple[Trial, Outcome]] = []
         self._failures = 0
         self._first: Outcome | None = None
         self._exhausted = False
@@ -140,6 +145,7 @@ class Run:
                         self._supply(interrupt)
                 if interrupt.asked:
                     raise KeyboardInterrupt
+                self._release()
             except BaseException:
                 self._evaluator.stop()
                 if isinstance(self._executor, Pool):
@@ -154,32 +160,36 @@ class Run:
     def _supply(self, interrupt: Interrupt) -> None:
         """Ask while there is room for a batch, and hand out while a worker is free."""
         while not interrupt.asked:
-            while self._queue and len(self._out) < self._workers:
+            while self._queue and len(self._out) < self._plan.workers:
                 self._submit(self._queue.popleft())
-            room = max(self._workers, self._batch_size) - len(self._out) - len(self._queue)
-            if room < self._batch_size or self._exhausted or self._source.remaining <= 0:
+            room = max(self._plan.workers, self._plan.batch_size) - len(self._out) - len(self._queue)
+            if room < self._plan.batch_size or self._exhausted or self._source.remaining <= 0:
                 return
             try:
-                self._queue.extend(self._source.ask(self._batch_size))
+                self._queue.extend(self._source.ask(self._plan.batch_size))
             except NothingToAsk:
                 self._exhausted = True
 
     def _submit(self, trial: Trial) -> None:
+        call: Callable[..., Outcome] = partial(evaluate, self._evaluator)
+        arguments: tuple[Any, ...] = (trial, trial.id in self._again)
+        if self._inline:  # what stops this process stops the run
+            call, arguments = self._evaluator.evaluate, (trial,)
         try:
-            future = self._executor.submit(self._call, trial, trial.id in self._again)
+            future = self._executor.submit(call, *arguments)
         except BrokenExecutor as error:
             self._replace(error)
-            future = self._executor.submit(self._call, trial, trial.id in self._again)
+            future = self._executor.submit(call, *arguments)
         except Exception as error:
-            if isinstance(self._executor, Inline):  # it is the evaluation that raised
+            if self._inline:  # it is the evaluation that raised
                 raise
             raise ExecutorFailed(f"the executor takes no more evaluations ({said(error)})") from error
         self._out[future] = trial
 
     def _receive(self, future: Future[Outcome]) -> None:
-        """Take what came back: an outcome, or a fault of the machinery, after which a trial goes out once more.
+        """Take what came back: an outcome, or a fault of the executor, after which the trial goes out once more.
 
-        The second fault fails the trial, which may have caused both, but only where that is likely: not if the
+        A second fault fails the trial, which may have caused both, but only where that is likely: not if the
         executor just cancelled it, or if nothing has come back from this executor yet.
         """
         trial = self._out.pop(future)
@@ -189,15 +199,15 @@ class Run:
         except ExecutorFailed:
             raise
         except CallTooLong as error:
-            outcome = Outcome(None, said(error), None)
+            outcome = Outcome.failed(said(error))
         except CancelledError as error:
             raise ExecutorFailed(
-                f"the executor cancelled trial {trial.id}: it was closed, or lost its cluster; when it is back, "
-                "the same run goes on"
+                f"the executor cancelled trial {trial.id}: it was closed, or lost its cluster; "
+                "run again to resume when it is back"
             ) from error
         except Exception as error:
             if trial.id not in self._again:
-                logger.warning("trial %d goes out again: %s", trial.id, said(error))
+                logger.warning("trial %d is evaluated again: %s", trial.id, said(error))
                 self._again.add(trial.id)
                 self._queue = deque(sorted((trial, *self._queue), key=lambda trial: trial.id))
                 if isinstance(error, BrokenExecutor):
@@ -208,28 +218,68 @@ class Run:
                     f"the executor could not evaluate trial {trial.id}, nor any other ({said(error)}): can its "
                     "workers import bounce and the objective?"
                 ) from error
-            outcome = Outcome(None, said(error), None)
+            outcome = Outcome.failed(said(error))
         self._finish(trial, outcome)
 
     def _replace(self, error: BrokenExecutor) -> None:
-        """Go on in a pool of our own where the given one, of the same kind, is broken for good."""
+        """Continue in a pool of our own if the given executor, a process pool too, is broken for good."""
         if not isinstance(self._executor, Pool):
             if not isinstance(self._executor, ProcessPoolExecutor):
                 raise ExecutorFailed(f"the executor is broken ({said(error)})") from error
-            logger.warning("the executor is broken (%s): the run goes on in a new pool", said(error))
-            self._executor = self._own = Pool(self._workers)
+            logger.warning("the executor is broken (%s): the run continues in a new pool", said(error))
+            self._executor = self._own = Pool(self._plan.workers)
 
     def _finish(self, trial: Trial, outcome: Outcome) -> None:
+        """Record an outcome; before the first success, hold back failures that look alike."""
+        if outcome.value is None:
+            self._report(trial, outcome)
+            if self._source.best is None and all(_alike(outcome, held) for _, held in self._held):
+                self._held.append((trial, outcome))
+                if len(self._held) >= self._plan.max_failures:
+                    raise self._broken()
+                return
+        self._release()
+        self._record(trial, outcome)
+
+    def _release(self) -> None:
+        """Record what was held back: the objective is not broken, some points are."""
+        held, self._held = self._held, []
+        for trial, outcome in held:
+            self._record(trial, outcome)
+
+    def _record(self, trial: Trial, outcome: Outcome) -> None:
         finished = self._source.record(trial, outcome)
         if outcome.value is None:
-            logger.warning("trial %d failed: %s", trial.id, outcome.error)
-            self._failures, self._first = self._failures + 1, self._first or outcome
+            self._failures += 1
             if self._failures >= FAILURES and self._source.best is None:
-                raise self._first.exception or EvaluationFailed(
-                    f"the first {self._failures} evaluations all failed; the first said: {self._first.error}"
-                )
-        for callback in self._callbacks:
+                assert self._first is not None
+                raise EvaluationFailed(
+                    f"the first {self._failures} evaluations all failed; the first error was: {self._first.error}"
+                ) from self._first.exception
+        for callback in self._plan.callbacks:
             callback(finished)
+
+    def _report(self, trial: Trial, outcome: Outcome) -> None:
+        """Show a failure: the first with its traceback, the others in one line."""
+        detail = outcome.error if self._first or outcome.traceback is None else outcome.traceback.rstrip()
+        logger.warning("trial %d failed: %s", trial.id, detail)
+        self._first = self._first or outcome
+
+    def _broken(self) -> EvaluationFailed:
+        trial, first = self._held[0]
+        n = len(self._held)
+        hint = (
+            f"the first {n} evaluations failed in the same way ({first.error}), so the run ended. They do not count: "
+            "correct the objective and run again. If such failures are expected, set max_failures to a larger number."
+        )
+        failure = EvaluationFailed(hint, trial=trial.id)
+        failure.__cause__ = first.exception
+        return failure
+
+
+def _alike(a: Outcome, b: Outcome) -> bool:
+    """Return whether two failures have the same cause, as far as can be told: the same text."""
+    return a.error == b.error
 
 
 def executor_for(evaluator: Evaluator, workers: int, timeout: float | None) -> Executor:
@@ -238,19 +288,33 @@ def executor_for(evaluator: Evaluator, workers: int, timeout: float | None) -> E
         return ThreadPoolExecutor(workers, thread_name_prefix="bounce-command")
     if workers == 1 and timeout is None:
         return Inline()
+    _check_sendable(evaluator, timeout)
+    return Pool(workers, timeout)
+
+
+def _check_sendable(evaluator: Evaluator, timeout: float | None) -> None:
+    """Refuse an objective that cannot be sent to a worker process, with the real cause and the way out."""
+    threads = "" if timeout is not None else ", or use executor=ThreadPoolExecutor(n)"
+    needs = "a timeout needs worker processes, but " if timeout is not None else ""
+    objective = evaluator.objective if isinstance(evaluator, Function) else None
+    main = sys.modules["__main__"]
+    if getattr(objective, "__module__", None) == "__main__" and not hasattr(main, "__file__"):
+        raise InvalidOption(
+            f"{needs}the objective is defined in a notebook, an interactive session or standard input, which worker "
+            f"processes cannot import: save it in a file such as objective.py and import it from there{threads}"
+        )
     try:
         pickle.dumps(evaluator)
     except Exception as error:
         raise InvalidOption(
-            f"the objective cannot be sent to worker processes ({said(error)}): define it at the top of a module, "
-            "or use executor=ThreadPoolExecutor(n)"
+            f"{needs}the objective cannot be sent to a worker process ({said(error)}): define it with `def` at the top "
+            f"level of a module{threads}"
         ) from None
-    return Pool(workers, timeout)
 
 
 def checked_callbacks(callbacks: Any) -> list[Callable[[Trial], None]]:
-    """Return callbacks as a list of functions, or say what was given instead."""
+    """Return callbacks as a list of functions; refuse anything else."""
     listed: list[Any] = list(callbacks) if isinstance(callbacks, Iterable) else [None]
     if not all(map(callable, listed)):
-        raise InvalidOption(f"callbacks must be a list of functions of a trial, not {callbacks!r}")
+        raise InvalidOption(f"callbacks must be a list of functions of a trial, not {callbacks!r}", option="callbacks")
     return listed

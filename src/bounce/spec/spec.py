@@ -16,8 +16,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from bounce.errors import InvalidInput, InvalidSpec
-from bounce.optimizer.options import Options, whole
+from bounce.errors import InvalidInput, InvalidSpace, InvalidSpec
+from bounce.optimizer.options import SYNONYMS, Options, whole
 from bounce.running.command import Command, seconds
 from bounce.running.evaluation import Evaluator
 from bounce.running.imported import Imported
@@ -27,7 +27,8 @@ from bounce.spec.positions import Path as Keys
 from bounce.spec.positions import lines_of
 
 RUN = ("budget", "batch_size", "seed", "direction")  # options that stand at the top
-TOP = ("name", *RUN, "workers", "timeout", "objective", "command", "options", "parameters")
+HOW = ("workers", "timeout", "max_failures")  # how evaluations run
+TOP = ("name", *RUN, *HOW, "objective", "command", "options", "parameters")
 OPTIONS = tuple(f.name for f in fields(Options) if f.name not in RUN)
 LONGEST_NAME = 200  # bytes: a file's name has at most 255, and endings come after this
 
@@ -43,6 +44,7 @@ class Spec:
     """The optimizer's options, only those that were given."""
     workers: int | None = None
     timeout: float | None = None
+    max_failures: int | None = None
     objective: str | None = None
     command: tuple[str, ...] | None = None
     line: int | None = field(default=None, repr=False, compare=False)
@@ -55,8 +57,8 @@ class Spec:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All options of the optimizer: what a spec leaves out has its default, also if it was once there."""
-        return vars(Options.of(self.options))
+        """All options of the optimizer: an option that the spec leaves out has its default."""
+        return Options.of(self.options).document()
 
     def evaluator(self, study: Path | None = None) -> Evaluator | None:
         """Return what evaluates a trial, None if people do; refuse a program or function that is not there.
@@ -75,13 +77,13 @@ class Spec:
                 imported.function()
                 return imported
         except InvalidInput as error:
-            raise InvalidSpec(f"{_place(self.path, self.line)}: {error}") from error
+            raise InvalidSpec(f"{_place(self.path, self.line)}: {error}", line=self.line) from error
         return None
 
 
 def example() -> str:
     """Return a spec that explains every key, and runs as it is."""
-    return resources.files("bounce.study").joinpath("example.toml").read_text(encoding="utf-8")
+    return resources.files("bounce.spec").joinpath("example.toml").read_text(encoding="utf-8")
 
 
 def load(path: Path | str) -> Spec:
@@ -91,8 +93,8 @@ def load(path: Path | str) -> Spec:
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _no_toml(path, error) from None
-    return _Source(path, document, lines_of(text)).spec()
+        raise _invalid_toml(path, error) from None
+    return _Document(path, document, lines_of(text)).spec()
 
 
 def _place(path: Path, line: int | None) -> str:
@@ -100,34 +102,34 @@ def _place(path: Path, line: int | None) -> str:
 
 
 def _text(path: Path) -> str:
-    """Return the text of a file; a byte-order mark, which some editors write, is no part of it."""
+    """Return the text of a file, without the byte-order mark that some editors write."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise InvalidSpec(f"{path}: there is no such file; bounce init writes an example") from None
+        raise InvalidSpec(f"{path}: this file does not exist; `bounce init` writes an example") from None
     except IsADirectoryError:
         raise InvalidSpec(f"{path}: this is a folder, and a spec is a file") from None
     except (OSError, ValueError) as error:
         raise InvalidSpec(f"{path}: the file cannot be read: {error}") from None
     if content.startswith(b"SQLite format 3\0"):
-        raise InvalidSpec(f"{path}: this is a study, but a spec is needed, the TOML file that describes one")
+        raise InvalidSpec(f"{path}: this is a study; a spec is needed, the TOML file that describes one")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidSpec(f"{_place(path, line)}: a spec must be UTF-8, but this line is not") from None
+        raise InvalidSpec(f"{_place(path, line)}: a spec must be UTF-8, but this line is not", line=line) from None
 
 
-def _no_toml(path: Path, error: Exception) -> InvalidSpec:
-    said = re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", str(error), re.DOTALL)
-    message = said[1] if said else str(error)
-    if message.startswith("Invalid value"):
-        message += " (texts need quotes, a number begins with a digit, and the truth values are true and false)"
-    return InvalidSpec(f"{_place(path, int(said[2]) if said else None)}: this is no TOML: {message}")
+def _invalid_toml(path: Path, error: Exception) -> InvalidSpec:
+    # Before Python 3.14, tomllib says where a mistake is only in its message.
+    found = re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", str(error), re.DOTALL)
+    message, line = (found[1], int(found[2])) if found else (str(error), None)
+    hint = " (strings need quotes, numbers begin with a digit, booleans are true and false)"
+    return InvalidSpec(f"{_place(path, line)}: this is not valid TOML: {message}{hint}", line=line)
 
 
 @dataclass(frozen=True)
-class _Source:
+class _Document:
     """A document, and where its keys stand."""
 
     path: Path
@@ -138,11 +140,11 @@ class _Source:
         """Return the error of a key, or of the nearest thing around it that has a line."""
         around = (keys[:length] for length in range(len(keys), 0, -1))
         line = next((self.lines[part] for part in around if part in self.lines), None)
-        return InvalidSpec(f"{_place(self.path, line)}: {sentence}")
+        return InvalidSpec(f"{_place(self.path, line)}: {sentence}", line=line)
 
     @contextmanager
     def at(self, *keys: str | int) -> Iterator[None]:
-        """Say where the mistakes are that are found inside."""
+        """Add the place of a key to the errors that are raised inside."""
         try:
             yield
         except InvalidInput as error:
@@ -153,29 +155,31 @@ class _Source:
         document = self.document
         self._refuse_unknown(document, TOP)
         space, options = self._space(), self._options()
-        workers = timeout = None
-        if "workers" in document:
-            with self.at("workers"):
-                workers = whole("workers", document["workers"], 1)
+        how: dict[str, Any] = {}
+        for key in ("workers", "max_failures"):
+            if key in document:
+                with self.at(key):
+                    how[key] = whole(key, document[key], 1)
         if "timeout" in document:
             with self.at("timeout"):
-                timeout = seconds(document["timeout"])
+                how["timeout"] = seconds(document["timeout"])
         objective, command = self._objective(), self._command(space)
         if objective is not None and command is not None:
-            raise self.error("there must be an objective or a command, not both", "command")
+            raise self.error("a spec has an objective or a command, not both", "command")
         line = self.lines.get(("objective",) if command is None else ("command",))
-        path = self.path.absolute()
-        return Spec(path, self._name(), space, options, workers, timeout, objective, command, line)
+        what: dict[str, Any] = {"objective": objective, "command": command, "line": line}
+        return Spec(self.path.absolute(), self._name(), space, options, **how, **what)
 
     def _refuse_unknown(self, table: Mapping[str, Any], allowed: Sequence[str], *where: str | int) -> None:
         for key in table:
             if key in allowed:
                 continue
-            near = difflib.get_close_matches(key, allowed, n=1)
+            near = [name for name in [SYNONYMS.get(key, "")] if name in allowed]
+            near += difflib.get_close_matches(key, allowed, n=1)
             if where and key in TOP:
                 hint = " here: it belongs at the top of the file, above the first [table]."
             elif not where and key in OPTIONS:
-                hint = " here: it belongs into the table [options]."
+                hint = " here: it belongs in the table [options]."
             else:
                 hint = f"; did you mean {near[0]!r}?" if near else "."
             raise self.error(f"unknown key {key!r}{hint} The keys are {', '.join(allowed)}", *where, key)
@@ -194,7 +198,7 @@ class _Source:
 
     def _options(self) -> dict[str, Any]:
         if "budget" not in self.document:
-            raise self.error("budget is missing: how many evaluations there may be, such as budget = 100")
+            raise self.error("budget is missing: the number of evaluations, such as budget = 100")
         table = self.document.get("options", {})
         if not isinstance(table, dict):
             raise self.error(f"options must be a table, [options], not {table!r}", "options")
@@ -203,8 +207,6 @@ class _Source:
         places |= {key: ("options", key) for key in table}
         given = {key: (self.document | table)[key] for key in places}
         for key, value in given.items():
-            if key == "low_sequency" and not isinstance(value, bool):
-                raise self.error(f"low_sequency must be true or false, not {value!r}", *places[key])
             with self.at(*places[key]):
                 Options.of({"budget": 1, key: value})
         return given
@@ -224,7 +226,7 @@ class _Source:
             raise self.error(f"command must be a list of strings{_split(command)}, not {command!r}", "command")
         for place, argument in enumerate(command if isinstance(command, list) else ()):
             if not isinstance(argument, str):
-                raise self.error(f"command must be a list of strings, and {argument!r} is none", "command", place)
+                raise self.error(f"command must be a list of strings, not {argument!r}", "command", place)
         with self.at("command"):
             Command(command, folder=self.path.parent).check_placeholders(space)
         return tuple(command)
@@ -269,23 +271,21 @@ class _Source:
         for key in allowed:
             if key not in table and key != "log":
                 raise self.error(f"{name!r}: a parameter of type {kind!r} needs {key!r}", *where)
-        if not isinstance(table.get("log", False), bool):
-            raise self.error(f"{name!r}: log must be true or false, not {table['log']!r}", *where, "log")
         for key in ("values", "choices"):
             entries = table.get(key, [])
             for entry, value in enumerate(entries if isinstance(entries, list) else ()):
                 if not isinstance(value, str | int | float):
-                    sentence = f"{name!r}: {key} must be texts, numbers or truth values, not {_toml_type(value)}"
+                    sentence = f"{name!r}: {key} must be strings, numbers or booleans, not {_toml_type(value)}"
                     raise self.error(sentence, *where, key, entry)
         try:
             return parameter_from_dict(table)
-        except InvalidInput as error:
-            about = str(error).removeprefix(f"{name!r}: ").split(" ")[0]
-            raise self.error(str(error), *where, *([about] if about in table else [])) from None
+        except InvalidSpace as error:
+            at = [error.key] if error.key is not None and error.key in table else []
+            raise self.error(str(error), *where, *at) from None
 
 
 def _split(command: str) -> str:
-    """Return how a command line would be a list, if it is clear."""
+    """Return a command line as the list it should be, if that is clear."""
     try:
         words = shlex.split(command)
     except ValueError:

@@ -1,8 +1,8 @@
 """Tables: trials out, results in.
 
-A table has a row per trial: its id, a column per parameter, then what is known of it. A parameter with the name of
-a fact (`value`, say), or one that begins with `point.`, has `point.` before its name. Values are written exactly:
-a text as it is, whatever a spreadsheet may think of it, a number so that it reads back as the same number.
+A table has a row per trial: its id, a column per parameter, then what is known about it (`bounce.trial.FACTS`). Values
+are written exactly: a string as it is, whatever a spreadsheet may make of it, a number so that it reads back as the
+same number. Column names are read in any case.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bounce.errors import InvalidInput, InvalidTell
 from bounce.text import number, written
-from bounce.trial import Trial
+from bounce.trial import FACTS, STATES, Trial, column
 
-FACTS = tuple(f.name for f in fields(Trial) if f.name not in ("id", "point"))
 READ = ("id", "value", "state", "error")
 
 
@@ -35,7 +34,7 @@ class Told(NamedTuple):
 
 def to_csv(trials: Sequence[Trial], facts: Sequence[str] = FACTS) -> str:
     """Return trials as CSV: lines that end with a line feed, a column per parameter and per fact."""
-    points = {column: [written(x) for x in values] for column, values in _points(trials).items()}
+    points = {name: [written(x) for x in values] for name, values in _points(trials).items()}
     others = {
         fact: ["" if x is None else written(x) for x in (getattr(trial, fact) for trial in trials)]
         for fact in ("id", *facts)
@@ -56,7 +55,7 @@ def to_json(trials: Sequence[Trial]) -> str:
 
 
 def to_parquet(trials: Sequence[Trial], path: Path) -> None:
-    """Write trials as a Parquet file; a column of numbers and texts becomes one of texts."""
+    """Write trials as a Parquet file; a column of numbers and strings becomes one of strings."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -83,11 +82,11 @@ def to_parquet(trials: Sequence[Trial], path: Path) -> None:
 
 
 def results(source: Path | str | bytes, trials: Sequence[Trial], *, name: str = "the table") -> list[Told]:
-    """Read what came of pending trials from CSV: a file, or the text of one that goes by a name.
+    """Read the results of pending trials from CSV: a file, or its text under a name.
 
-    The columns `id` and `value` are needed, `state` and `error` are read, all others are not looked at. A trial
-    has failed if its value or its state is `failed`; a row that says neither is still pending, and left out. All
-    rows are right, or none is returned.
+    The columns `id` and `value` are required, `state` and `error` are optional, all others are ignored. A trial has
+    failed if its value or its state is `failed`. A row without a value is still pending, and left out. All rows are
+    right, or none is returned.
     """
     if isinstance(source, Path):
         name = str(source)
@@ -96,18 +95,13 @@ def results(source: Path | str | bytes, trials: Sequence[Trial], *, name: str = 
         except (OSError, ValueError) as error:
             said = getattr(error, "strerror", None) or error
             raise InvalidTell(f"{name}: the file cannot be read: {said}") from None
-    table = _Table(name, {trial.id: trial for trial in trials})
-    return table.results(table.text(source))
+    reader = _Reader(name, {trial.id: trial for trial in trials})
+    return reader.results(reader.text(source))
 
 
 def _points(trials: Sequence[Trial]) -> dict[str, list[Any]]:
     names = list(trials[0].point) if trials else []
     return {column(name): [trial.point[name] for trial in trials] for name in names}
-
-
-def column(name: str) -> str:
-    """Return the column of a parameter: its name, unless that means something else here."""
-    return f"point.{name}" if name.strip() in ("id", *FACTS) or name.startswith("point.") else name
 
 
 def _quoted(text: str) -> str:
@@ -117,14 +111,14 @@ def _quoted(text: str) -> str:
 
 
 def _uniform(values: Sequence[Any]) -> bool:
-    """Say whether a column of Parquet can hold the values as they are."""
+    """Return whether a column of Parquet can hold the values as they are."""
     kinds = {type(value) for value in values if value is not None}
     large = int in kinds and any(abs(value) >= 2**53 for value in values if type(value) is int)
     return not large and (len(kinds) == 1 or kinds == {int, float})
 
 
 @dataclass(frozen=True)
-class _Table:
+class _Reader:
     """A table that is being read."""
 
     name: str
@@ -153,14 +147,15 @@ class _Table:
             except StopIteration:
                 return
             except csv.Error as error:
-                raise self.error(line, f"this is no CSV: {error}") from None
+                raise self.error(line, f"this is not valid CSV: {error}") from None
             if any(cell.strip() for cell in row):
                 yield line, [cell.strip() for cell in row]
 
     def results(self, text: str) -> list[Told]:
         """Return what all rows say, or the first mistake."""
         rows = self.rows(text)
-        line, header = next(rows, (None, []))
+        line, given = next(rows, (None, []))
+        header = [name.lower() if name.lower() in READ else name for name in given]
         if line is None:
             raise self.error(None, "the table is empty; it needs the columns id and value")
         self._check_header(line, header)
@@ -170,29 +165,29 @@ class _Table:
             if len(row) != len(header):
                 hint = "; numbers need a decimal point, not a comma" if len(row) > len(header) else ""
                 raise self.error(line, f"there are {len(row)} fields, but the header has {len(header)}{hint}")
-            cells = {column: row[header.index(column)] if column in header else "" for column in READ}
+            cells = {name: row[header.index(name)] if name in header else "" for name in READ}
             trial = self._trial(line, cells["id"])
             if trial.id in seen:
-                raise self.error(line, f"trial {trial.id} is in row {seen[trial.id]} already")
+                raise self.error(line, f"trial {trial.id} is already in row {seen[trial.id]}")
             seen[trial.id] = line
             result = self._result(line, trial, cells)
             if result is not None:
                 told.append(result)
         if not told:
             what = "no row has a value yet" if seen else "there are no rows below the header"
-            raise self.error(None, f"{what}; write a number or 'failed' into the column value")
+            raise self.error(None, f"{what}; write a number or 'failed' in the column value")
         return told
 
     def _check_header(self, line: int, header: list[str]) -> None:
-        for column in READ:
-            if header.count(column) > 1:
-                raise self.error(line, f"the column {column!r} is there twice")
-        for column in ("id", "value"):
-            if column not in header:
+        for name in READ:
+            if header.count(name) > 1:
+                raise self.error(line, f"the column {name!r} appears twice")
+        for name in ("id", "value"):
+            if name not in header:
                 for separator, said in ((";", "semicolons"), ("\t", "tabs")):
                     if any(separator in cell for cell in header):
                         raise self.error(line, f"the columns are separated by {said}; save it with commas")
-                raise self.error(line, f"there is no column {column!r}; the columns are {', '.join(header)}")
+                raise self.error(line, f"there is no column {name!r}; the columns are {', '.join(header)}")
 
     def _trial(self, line: int, cell: str) -> Trial:
         if not re.fullmatch(r"\d{1,18}", cell, re.ASCII):
@@ -204,7 +199,7 @@ class _Table:
     def _result(self, line: int, trial: Trial, cells: dict[str, str]) -> Told | None:
         """Return what a row says of its trial; None if the trial is still pending."""
         value, state = cells["value"], cells["state"].lower()
-        if state not in ("", "pending", "done", "failed"):
+        if state not in ("", *STATES):
             raise self.error(line, f"a state must be pending, done or failed, not {cells['state']!r}")
         failed = value.lower() == "failed" or (state == "failed" and not value)
         if not value and not failed:
@@ -217,13 +212,13 @@ class _Table:
             raise self.error(line, f"trial {trial.id} cannot be {state} with the value {value!r}")
         found = None if failed else self._number(line, value)
         if trial.state != "pending":
-            raise self.error(line, f"trial {trial.id} is {trial.state} already, and cannot be told again")
+            raise self.error(line, f"trial {trial.id} is already {trial.state} and cannot be told again")
         return Told(trial.id, found, (cells["error"] or None) if failed else None)
 
     def _number(self, line: int, cell: str) -> float:
         found = number(cell)
         if found is not None and math.isfinite(found):
-            return found + 0.0  # a negative zero is a zero
+            return found + 0.0  # a negative zero becomes zero
         comma = number(cell.replace(",", ".", 1)) if "," in cell else None
         hint = f": write a decimal point, {cell.replace(',', '.')}" if comma is not None else ""
         raise self.error(line, f"a value must be a finite number or 'failed', not {cell!r}{hint}")

@@ -10,7 +10,7 @@ from bounce.trial import Trial
 
 @dataclass(frozen=True)
 class Status:
-    """Where a study stands."""
+    """Where a study stands. A trial that is done has a value; `done`, `failed` and `pending` add up to all trials."""
 
     path: Path | None
     budget: int
@@ -18,13 +18,16 @@ class Status:
     failed: int
     pending: int
     remaining: int
+    """How many trials may still be asked for."""
     best: Trial | None
     target_dim: int
-    """The number of bins of the present space."""
+    """The number of bins of the current stage."""
     dimensions: int
-    """The number of variables of the input space."""
+    """The number of variables of the space."""
     radius: float
+    """The trust region: how many combinatorial bins may change."""
     side: float
+    """The trust region: the side of the box of the reals, as a share of their range."""
     restart: int
     seconds_ask: float | None
     """The mean over all trials."""
@@ -35,5 +38,10 @@ class Status:
 
     @property
     def planned(self) -> int:
-        """How many trials there are to be: the budget, unless the space has fewer points."""
+        """How many trials there will be: the budget, unless the space has fewer points."""
         return self.done + self.failed + self.pending + self.remaining
+
+    def __repr__(self) -> str:
+        best = "None" if self.best is None else f"{self.best.value!r} (trial {self.best.id})"
+        counts = f"{self.done} done, {self.failed} failed, {self.pending} pending of {self.planned}"
+        return f"Status({counts}, best={best})"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bounce.errors import InvalidStudy, StorageFailed
+from bounce.optimizer.state import RECORD, VERSION
 from bounce.trial import Scalar
 
 READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
@@ -23,25 +24,10 @@ APPLICATION = 0x424E4345  # "BNCE", in the header of the file
 FIXED = ("format", "version", "space")
 CHANGING = ("options", "rng", "tells", "head")
 PLAIN = ("format", "version", "tells")  # what is not stored as JSON text
-TRIAL = (
-    *(
-        "id",
-        "state",
-        "value",
-        "error",
-        "codes",
-        "batch",
-        "told",
-        "space",
-        "target_dim",
-        "radius",
-        "side",
-    ),
-    *("restart", "acquisition", "seconds_ask", "seconds_eval"),
-)
 OUTCOME = ("state", "value", "error", "told", "seconds_eval")  # what changes when a trial is finished
 
-# Script n brings a file from version n to n + 1. A script that was released is never changed.
+# Script n brings the tables from version n to n + 1; the optimizer's own documents are upgraded by its state. A script
+# that was released is never changed.
 MIGRATIONS = (
     """
     CREATE TABLE study (
@@ -70,21 +56,26 @@ MIGRATIONS = (
         told INTEGER,
         space INTEGER NOT NULL,
         target_dim INTEGER NOT NULL,
-        radius REAL NOT NULL,
-        side REAL NOT NULL,
+        length_comb REAL NOT NULL,
+        length_cont REAL NOT NULL,
         restart INTEGER NOT NULL,
         acquisition REAL,
         seconds_ask REAL NOT NULL,
         seconds_eval REAL
     );
     """,
+    """
+    ALTER TABLE trials RENAME COLUMN space TO stage;
+    ALTER TABLE trials RENAME COLUMN length_comb TO radius;
+    ALTER TABLE trials RENAME COLUMN length_cont TO side;
+    """,
 )
 
 
 class Storage:
-    """An open study file, or one in memory."""
+    """An open study file."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.writable = True
         self._place: tuple[int, int] | None = None
@@ -96,12 +87,10 @@ class Storage:
         self.check_place()
 
     def _connect(self) -> sqlite3.Connection:
-        if self.path is None:
-            return _opened(":memory:")
         if self.path.is_dir():
             raise InvalidStudy(f"{self.path} is a folder; a study is a file, such as {self.path / 'study.db'}")
         if not self.path.parent.is_dir():
-            raise InvalidStudy(f"there is no folder {self.path.parent} for the study {self.path.name}")
+            raise InvalidStudy(f"the folder {self.path.parent} for the study {self.path.name} does not exist")
         try:
             connection = _opened(str(self.path))
             if not _foreign(connection):  # what is not ours is not changed
@@ -109,7 +98,7 @@ class Storage:
         except sqlite3.OperationalError as error:
             if not self.path.exists():
                 raise InvalidStudy(
-                    f"there is no study {self.path}, and none can be created: its folder cannot be written to"
+                    f"the study {self.path} does not exist and cannot be created: its folder cannot be written to"
                 ) from error
             if not self.path.is_file() or self.path.stat().st_size == 0:
                 raise
@@ -120,16 +109,17 @@ class Storage:
         return connection
 
     def _check(self) -> None:
-        """Refuse what is no study, is damaged or is newer; bring an older file up to date."""
+        """Refuse a file that is not a study, is damaged, or was made by a newer release."""
         (damage,) = self._one("PRAGMA quick_check(1)")
         if damage != "ok":
             raise InvalidStudy(f"{self.path} is damaged: {damage.splitlines()[-1]}")
         if _foreign(self._connection):
-            raise InvalidStudy(f"{self.path} is a database, but no study of Bounce")
+            raise InvalidStudy(f"{self.path} is a database, but not a study of Bounce")
         (version,) = self._one("PRAGMA user_version")
         if version > len(MIGRATIONS):
             raise InvalidStudy(
-                f"{self.path} has format {version}; this release reads up to {len(MIGRATIONS)}: use a newer one"
+                f"{self.path} has format {version}, and this release reads formats up to {len(MIGRATIONS)}: "
+                "use a newer release"
             )
 
     @property
@@ -138,14 +128,30 @@ class Storage:
         with self._explained():
             return bool(self._one("SELECT count(*) FROM sqlite_master")[0])
 
-    def migrate(self) -> None:
-        """Bring the tables to this release's version, in one transaction; the caller holds the lock."""
+    def migrate(self, documents: Mapping[str, Any]) -> int:
+        """Bring a file to this release's version, in one transaction; return the new revision.
+
+        `documents` is what the optimizer says of itself, in this release's version. The caller holds the lock.
+        """
         with self._transaction():
             (version,) = self._one("PRAGMA user_version")
-            for script in MIGRATIONS[version:]:
-                for statement in script.split(";"):
-                    self._connection.execute(statement)
-            self._connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            self._run_scripts(MIGRATIONS[version:])
+            self._connection.execute("UPDATE study SET version = ?", (VERSION,))
+            return self._update(documents)
+
+    def _run_scripts(self, scripts: Sequence[str]) -> None:
+        for script in scripts:
+            for statement in script.split(";"):
+                self._connection.execute(statement)
+        self._connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    def _update(self, changes: Mapping[str, Any]) -> int:
+        """Write the optimizer's own documents, and return the new revision."""
+        self._connection.execute(
+            f"UPDATE study SET revision = revision + 1, {', '.join(f'{name} = ?' for name in CHANGING)}",
+            _values(changes, CHANGING),
+        )
+        return self._revision()
 
     @property
     def current(self) -> bool:
@@ -157,10 +163,7 @@ class Storage:
         """Write the tables and the state of an optimizer without trials, in one transaction."""
         with self._transaction():
             self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            self._connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-            for script in MIGRATIONS:
-                for statement in script.split(";"):
-                    self._connection.execute(statement)
+            self._run_scripts(MIGRATIONS)
             columns = ("one", "revision", "created", *FIXED, *CHANGING)
             values = (1, 0, _now(), *_values(state, FIXED), *_values(state, CHANGING))
             self._connection.execute(
@@ -177,9 +180,9 @@ class Storage:
         with self._transaction(synchronous="FULL" if told else "NORMAL"):
             for trial in changes["trials"]:
                 if trial["id"] in points:
-                    columns = (*TRIAL, "point", "asked")
+                    columns = (*RECORD, "point", "asked")
                     row = trial | {"codes": _json(trial["codes"])}
-                    values = (*(row[name] for name in TRIAL), _json(points[trial["id"]]), _now())
+                    values = (*(row[name] for name in RECORD), _json(points[trial["id"]]), _now())
                     self._connection.execute(
                         f"INSERT INTO trials ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
                         values,
@@ -190,24 +193,22 @@ class Storage:
                         f"UPDATE trials SET {', '.join(f'{name} = ?' for name in names)} WHERE id = ?",
                         (*(trial[name] for name in OUTCOME), _now(), trial["id"]),
                     )
-            self._connection.execute(
-                f"UPDATE study SET revision = revision + 1, {', '.join(f'{name} = ?' for name in CHANGING)}",
-                _values(changes, CHANGING),
-            )
-            return self._revision()
+            return self._update(changes)
 
     def load(self) -> tuple[int, dict[str, Any]]:
-        """Return the revision and the whole state."""
+        """Return the revision and the whole state, in the version of the file."""
         with self._transaction(READ):
             names = (*FIXED, *CHANGING)
             head = self._one(f"SELECT {', '.join(names)} FROM study")
-            rows = self._connection.execute(f"SELECT {', '.join(TRIAL)} FROM trials ORDER BY id").fetchall()
+            cursor = self._connection.execute("SELECT * FROM trials ORDER BY id")
+            columns = [column[0] for column in cursor.description]
+            rows = cursor.fetchall()
             revision = self._revision()
         try:
             state = {
                 name: value if name in PLAIN else json.loads(value) for name, value in zip(names, head, strict=True)
             }
-            trials = [dict(zip(TRIAL, row, strict=True)) for row in rows]
+            trials = [dict(zip(columns, row, strict=True)) for row in rows]
             for trial in trials:
                 trial["codes"] = json.loads(trial["codes"])
         except (TypeError, ValueError, RecursionError) as error:
@@ -222,20 +223,18 @@ class Storage:
 
     @property
     def runner(self) -> str | None:
-        """Who said to be running the study; believe it only while the study is locked."""
+        """Who claims to be running the study; true only while the study is locked."""
         with self._explained():
             (runner,) = self._one("SELECT runner FROM study") if self.exists else (None,)
         return None if runner is None else str(runner)
 
     def set_runner(self, runner: str | None) -> None:
-        """Say who is running the study."""
+        """Store who is running the study."""
         with self._transaction():
             self._connection.execute("UPDATE study SET runner = ?", (runner,))
 
     def check_place(self) -> None:
-        """Refuse to go on with a file that is not at its path any more: what is written there would be lost."""
-        if self.path is None:
-            return
+        """Refuse to continue with a file that is no longer at its path: what is written there would be lost."""
         try:
             status = self.path.stat()
             place = status.st_dev, status.st_ino
@@ -286,7 +285,7 @@ class Storage:
                 raise StorageFailed(f"the study {self.path} is closed: open it again") from None
             raise StorageFailed(f"the study {self.path} could not be read or written: {error}") from error
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a name or a message of damaged bytes
-            raise InvalidStudy(f"{self.path} is no study, or a damaged one: {error}") from error
+            raise InvalidStudy(f"{self.path} is not a study, or it is damaged: {error}") from error
 
 
 def _opened(name: str, *, uri: bool = False) -> sqlite3.Connection:
@@ -294,7 +293,7 @@ def _opened(name: str, *, uri: bool = False) -> sqlite3.Connection:
 
 
 def _foreign(connection: sqlite3.Connection) -> bool:
-    """Say whether a database holds something, and no study."""
+    """Return whether a database holds something other than a study."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return bool(tables) and application != APPLICATION

@@ -1,7 +1,8 @@
 """Study: the optimizer with a memory.
 
-The file is the truth, the optimizer in memory a copy that knows its revision. A change is made in the copy,
-written in one transaction, and only then returned; if the writing fails, the copy is thrown away.
+The file is the truth; the optimizer in memory is a copy that knows its revision. A change is made in the copy, written
+in one transaction, and only then returned; if the write fails, the copy is thrown away. Without a path there is
+no file, and the optimizer itself is the truth.
 """
 
 from __future__ import annotations
@@ -13,91 +14,89 @@ from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from bounce.errors import BounceError, InvalidOption, InvalidState, InvalidStudy, StorageFailed, StudyLocked
 from bounce.optimizer.bounce import Bounce
-from bounce.optimizer.options import Options, whole
+from bounce.optimizer.options import Options, RunOptions, shows_options, whole
 from bounce.running.evaluation import Evaluator, Function, Objective, Outcome
-from bounce.running.run import Run, checked_callbacks, executor_for
+from bounce.running.run import ALIKE, Plan, Run, checked_callbacks, executor_for
 from bounce.spaces.space import Space
 from bounce.study.lock import Lock
 from bounce.study.status import Status
 from bounce.study.storage import Storage
-from bounce.trial import Result, Trial, finite, is_single
+from bounce.trial import STATES, Result, Trial, is_single
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LONGEST = 200  # characters of what is said of a damaged study
+LONGEST = 200  # characters of what is said about a damaged study
 WAIT = 10.0  # seconds for which an ask or a tell waits for another one
 
 
 class Study:
-    """A run that lasts: an optimizer whose every step is in a file before anyone hears of it.
+    """A run that lasts: an optimizer that commits every step to a file before it returns.
 
-    >>> study = Study.open("svm.db", space=space, budget=200, seed=0)  # creates, or goes on with what is there
+    >>> study = Study.open("svm.db", space=space, budget=200, seed=0)  # creates the study, or resumes it
     >>> study.run(objective, workers=8, batch_size=8)
     >>> study.best.point
     """
 
-    def __init__(self, storage: Storage, lock: Lock | None) -> None:
-        self._storage, self._lock = storage, lock
+    def __init__(self, storage: Storage | None, optimizer: Bounce | None = None) -> None:
+        self._storage = storage
+        self._lock = None if storage is None else Lock(storage.path.with_name(storage.path.name + ".lock"))
         self._held = 0
-        self._known: tuple[int, Bounce] | None = None
+        self._known: tuple[int, Bounce] | None = None if optimizer is None else (0, optimizer)
         self._run: Run | None = None
 
     @classmethod
+    @shows_options
     def open(
         cls,
         path: str | os.PathLike[str] | None = None,
         *,
         space: Space | None = None,
         budget: int | None = None,
-        **options: Any,
+        **options: Unpack[RunOptions],
     ) -> Study:
         """Open the study in a file, or create it there with a space, a budget and the options of `Bounce`.
 
-        What is given must agree with what is stored, except for a larger budget, which extends the run. Without a
-        path the study lives in memory.
+        The space and options must agree with the stored ones, except for a larger budget, which extends the run.
+        Without a path the study lives in memory.
         """
         file = None if path is None else Path(path)
-        if file is not None and space is None and not file.exists():
-            raise InvalidStudy(f"there is no study {file}: to create it, a space and a budget are needed")
-        given = options if budget is None else {"budget": budget} | options
+        given: dict[str, Any] = dict(options) if budget is None else {"budget": budget, **options}
         first = None
-        if space is not None and (file is None or not file.exists() or file.stat().st_size == 0):
-            if budget is None:
-                raise InvalidOption("a new study needs a budget, the number of evaluations")
-            first = Bounce(space, **given)  # what is wrong with the options is said before a file is made
+        if file is None or not file.exists() or file.stat().st_size == 0:
+            first = _first(file, space, given)  # what is wrong with the options is said before a file is made
+        if file is None:
+            return cls(None, first)
         storage = Storage(file)
-        study = cls(storage, None if file is None else Lock(file.with_name(file.name + ".lock")))
+        study = cls(storage)
         try:
             if not storage.exists:
-                study._create(space, given, first)
-            elif not storage.current and storage.writable:
-                with study._locked():
-                    storage.migrate()
+                study._create(storage, first or _first(file, space, given))
             study._agree(space, given)
         except BaseException:
             study.close()
             raise
         return study
 
-    def _create(self, space: Space | None, given: dict[str, Any], first: Bounce | None) -> None:
-        if space is None:
-            raise InvalidStudy(f"{self.path} holds no study yet: to create it, a space and a budget are needed")
+    def _create(self, storage: Storage, first: Bounce) -> None:
         with self._locked():
-            if not self._storage.exists:  # another process may have been faster
-                self._storage.create((first or Bounce(space, **given)).state_dict())
+            if not storage.exists:  # otherwise another process was faster
+                storage.create(first.state_dict())
+                self._known = storage.revision, first
 
     def _agree(self, space: Space | None, given: dict[str, Any]) -> None:
         """Compare what was given with what is stored."""
         optimizer = self._optimizer
         if space is not None and space != optimizer.space:
-            raise InvalidOption(f"{self._name} is for another space: {optimizer.space.difference(space)}")
+            raise InvalidOption(
+                f"{self._name} is for another space: {optimizer.space.difference(space)}", option="space"
+            )
         stored = optimizer.options
-        asked = vars(Options.of(stored | given))
+        asked = Options.of(stored | given, beside=("path", "space")).document()
         differing = [
             name for name in given if asked[name] != stored[name] and not (name == "seed" and given[name] is None)
         ]
@@ -105,14 +104,17 @@ class Study:
             self.extend(asked["budget"])
         elif differing:
             said = ", ".join(f"{name} is {stored[name]!r} there and {asked[name]!r} here" for name in differing)
-            raise InvalidOption(f"{self._name} has other options: {said}; only the budget may change, and only grow")
+            raise InvalidOption(
+                f"{self._name} has other options: {said}; only the budget may change, and only grow",
+                option=differing[0],
+            )
 
     # What a user sees
 
     @property
     def path(self) -> Path | None:
         """The study's file; None for one in memory."""
-        return self._storage.path
+        return None if self._storage is None else self._storage.path
 
     @property
     def space(self) -> Space:
@@ -167,21 +169,20 @@ class Study:
     def status(self) -> Status:
         """Where the study stands."""
         optimizer = self._optimizer
-        trials, head = optimizer.trials, optimizer.changes([])["head"]
-        region = head["region"]
-        counts = {state: sum(t.state == state for t in trials) for state in ("done", "failed", "pending")}
-        evaluated = [t.seconds_eval for t in trials if t.seconds_eval is not None]
+        trials, stage = optimizer.trials, optimizer.stage
+        counts = {state: sum(trial.state == state for trial in trials) for state in STATES}
+        evaluated = [trial.seconds_eval for trial in trials if trial.seconds_eval is not None]
         return Status(
             path=self.path,
-            budget=optimizer.options["budget"],
+            budget=optimizer.budget,
             remaining=optimizer.remaining,
             best=optimizer.best,
-            target_dim=region["n_comb"] + region["n_cont"],
+            target_dim=len(stage.latent),
             dimensions=len(optimizer.space),
-            radius=region["comb"],
-            side=region["cont"],
-            restart=head["restart"],
-            seconds_ask=sum(t.seconds_ask for t in trials) / len(trials) if trials else None,
+            radius=stage.region.radius,
+            side=stage.region.side,
+            restart=stage.restart,
+            seconds_ask=sum(trial.seconds_ask for trial in trials) / len(trials) if trials else None,
             seconds_eval=sum(evaluated) / len(evaluated) if evaluated else None,
             runner=self._running(),
             **counts,
@@ -199,7 +200,7 @@ class Study:
     def tell(self, trials: Trial | int | Sequence[Trial | int], values: Any, *, seconds: float | None = None) -> None:
         """Give the value of a trial, or the values of several; all are stored or none."""
         with self._changing() as optimizer:
-            optimizer.tell(trials, values, seconds=None if seconds is None else finite(seconds))
+            optimizer.tell(trials, values, seconds=seconds)
             self._save(optimizer, _several(trials))
 
     def fail(
@@ -209,22 +210,15 @@ class Study:
         *,
         seconds: float | None = None,
     ) -> None:
-        """Say that trials have no value: they cost budget and are never proposed again."""
+        """Mark trials as failed: they cost budget, have no value and are never proposed again."""
         with self._changing() as optimizer:
-            optimizer.fail(trials, error, seconds=None if seconds is None else finite(seconds))
+            optimizer.fail(trials, error, seconds=seconds)
             self._save(optimizer, _several(trials))
 
     def settle(self, outcomes: Iterable[tuple[int, float | None, str | None]]) -> None:
         """Take ids with their values, or with None and an error; all are stored or none."""
         with self._changing() as optimizer:
-            ids = []
-            for i, value, error in outcomes:
-                if value is None:
-                    optimizer.fail(i, error)
-                else:
-                    optimizer.tell(i, value)
-                ids.append(i)
-            self._save(optimizer, ids)
+            self._save(optimizer, optimizer.settle(outcomes))
 
     def record(self, trial: Trial, outcome: Outcome, /) -> Trial:
         """Store what came of an evaluation."""
@@ -235,7 +229,7 @@ class Study:
         return self._optimizer.trial(trial.id)
 
     def extend(self, budget: int) -> None:
-        """Set a new total budget; the current space's share of it is computed again."""
+        """Set a new total budget; a run that has ended continues from what it knows."""
         with self._changing() as optimizer:
             optimizer.extend(budget)
             self._save(optimizer, [])
@@ -248,36 +242,49 @@ class Study:
         workers: int | None = None,
         batch_size: int | None = None,
         timeout: float | None = None,
+        max_failures: int = ALIKE,
         callbacks: Iterable[Callable[[Trial], None]] = (),
     ) -> Result:
         """Evaluate until the budget is spent: first what was in flight when the last run ended, then new trials.
 
-        At most `workers` evaluations are out, and `batch_size` trials (the study's by default) are asked for
-        whenever that many places are free. Without an executor, one worker is this process, the default, and more
-        are processes of a pool; with one, there are as many workers as trials in a batch by default.
+        At most `workers` evaluations run at a time, and `batch_size` trials (the study's by default) are asked for
+        whenever that many workers are free. Without an executor, one worker is this process, the default, and more
+        are processes of a pool; with one, there are by default as many workers as trials in a batch.
 
-        An evaluation that raises or returns no finite number fails its trial and the run goes on; ten failures
-        without a success end it. Ctrl-C waits for what is running, a second one does not. An exception that ends
-        the run carries the result so far as its attribute `result`.
+        An evaluation that raises, or returns anything but a finite number, fails its trial, and the run continues.
+        Before the first success, `max_failures` failures with the same error end the run, and are not counted: their
+        trials are evaluated again by the next run. Ten failures of any sort without a success end it too. The first
+        Ctrl-C waits for running evaluations, a second one stops at once. An exception that ends the run carries the
+        result so far as its attribute `result`.
         """
         evaluator = _evaluator(objective)
         batch_size = self.options["batch_size"] if batch_size is None else whole("batch_size", batch_size, 1)
-        default = 1 if executor is None else batch_size
-        workers = default if workers is None else whole("workers", workers, 1)
-        called = checked_callbacks(callbacks)
+        workers = (1 if executor is None else batch_size) if workers is None else whole("workers", workers, 1)
+        plan = Plan(workers, batch_size, whole("max_failures", max_failures, 1), checked_callbacks(callbacks))
         if timeout is not None:
             timeout = _positive(timeout)
             evaluator = evaluator.within(timeout)
             if executor is not None and not evaluator.own_process:
                 raise InvalidOption(
-                    "a timeout needs a command, or workers that Bounce starts itself: leave the executor out"
+                    "a timeout needs worker processes that Bounce starts itself, or a command: leave the executor out",
+                    option="timeout",
                 )
         used = executor_for(evaluator, workers, timeout) if executor is None else executor
         try:
+            self._evaluate(evaluator, used, plan)
+        finally:
+            if executor is None:
+                used.shutdown()
+        return self.result
+
+    def _evaluate(self, evaluator: Evaluator, executor: Executor, plan: Plan) -> None:
+        """Run under the lock; whatever ends the run carries the result so far."""
+        try:
             with self._locked(running=True):
-                self._run = Run(self, evaluator, used, workers=workers, batch_size=batch_size, callbacks=called)
+                self._run = Run(self, evaluator, executor, plan)
                 self._run.run()
-                self._storage.check_place()
+                if self._storage is not None:
+                    self._storage.check_place()
         except StudyLocked:
             raise
         except BaseException as error:
@@ -285,17 +292,15 @@ class Study:
                 error.result = self.result  # type: ignore[attr-defined]
             error.add_note("bounce: the result so far is this exception's attribute 'result'")
             if self.path is not None:
-                error.add_note(f"bounce: everything is stored in {self.path}; the same run goes on from there")
+                error.add_note(f"bounce: everything is stored in {self.path}; run again to resume")
             raise
         finally:
             self._run = None
-            if executor is None:
-                used.shutdown()
-        return self.result
 
     def close(self) -> None:
         """Close the file."""
-        self._storage.close()
+        if self._storage is not None:
+            self._storage.close()
         if self._lock is not None:
             self._lock.close()
 
@@ -317,8 +322,9 @@ class Study:
     @property
     def _optimizer(self) -> Bounce:
         """The optimizer as the file has it."""
-        if self._run is not None and self._known is not None:  # nobody else can have changed it
-            return self._known[1]
+        if self._known is not None and (self._storage is None or self._run is not None):
+            return self._known[1]  # nobody else can have changed it
+        assert self._storage is not None
         if self._known is None or self._known[0] != self._storage.revision:
             revision, state = self._storage.load()
             try:
@@ -335,58 +341,63 @@ class Study:
             try:
                 yield self._optimizer
             except BaseException:
-                self._known = None  # it may be ahead of the file
+                if self._storage is not None:
+                    self._known = None  # it may be ahead of the file
                 raise
 
     def _save(self, optimizer: Bounce, trials: Sequence[Trial | int], *, new: bool = False) -> None:
+        if self._storage is None:
+            return
         ids = [trial.id if isinstance(trial, Trial) else int(trial) for trial in trials]
         points = {trial.id: trial.point for trial in trials if isinstance(trial, Trial)} if new else {}
         self._known = self._storage.save(optimizer.changes(ids), points), optimizer
 
     @contextmanager
     def _locked(self, *, running: bool = False) -> Iterator[None]:
-        """Hold the lock: for a moment, or for a run, which others then hear of."""
+        """Hold the lock: for a moment, or for a run, which others are told about."""
         if running and self._run is not None:
-            raise StudyLocked(f"{self._name} is being run already, by this very object")
+            raise StudyLocked(f"{self._name} is already being run, by this very object")
         if self._held == 0:
             self._acquire()
         self._held += 1
         try:
-            if running:
+            if running and self._storage is not None:
                 self._storage.set_runner(f"process {os.getpid()} on {socket.gethostname()}")
             yield
         finally:
-            if running:
-                with suppress(StorageFailed):  # a runner that is not there any more harms nobody
+            if running and self._storage is not None:
+                with suppress(StorageFailed):  # a runner that is gone harms nobody
                     self._storage.set_runner(None)
             self._held -= 1
             if self._held == 0 and self._lock is not None:
                 self._lock.release()
 
     def _acquire(self) -> None:
+        if self._storage is None or self._lock is None:
+            return
         if not self._storage.writable:
             raise StorageFailed(f"{self._name} can only be read here: its file or folder cannot be written")
-        if self._lock is None:
-            return
         if not self._lock.acquire():
             runner = self._storage.runner  # an ask or a tell is soon over, a run is not
             if runner is not None or not self._lock.acquire(WAIT):
                 raise StudyLocked(
-                    f"{self._name} is being run by {runner or 'another process'}: wait for its end, or stop it; "
+                    f"{self._name} is being run by {runner or 'another process'}: wait until it ends, or stop it; "
                     "everything can be read meanwhile"
                 )
         try:
             if self._storage.exists:
+                optimizer = self._optimizer  # as the file has it, for the time of the lock
+                if not self._storage.current:
+                    self._known = self._storage.migrate(optimizer.changes([])), optimizer
                 if self._storage.runner is not None:
                     self._storage.set_runner(None)  # left by a run that was killed
-                _ = self._optimizer  # as the file has it, for the time of the lock
         except BaseException:
             self._lock.release()
             raise
 
     def _running(self) -> str | None:
-        """Say who holds the lock."""
-        if self._lock is None or self._held:
+        """Return who holds the lock."""
+        if self._storage is None or self._lock is None or self._held:
             return f"process {os.getpid()}" if self._run is not None else None
         if not self._storage.writable:
             return None
@@ -397,19 +408,29 @@ class Study:
         return None
 
 
+def _first(file: Path | None, space: Space | None, given: dict[str, Any]) -> Bounce:
+    """Return the optimizer of a new study."""
+    if space is None:
+        name = "a study in memory" if file is None else f"the study {file} does not exist yet; to create it, it"
+        raise InvalidStudy(f"{name} needs a space and a budget")
+    if "budget" not in given:
+        raise InvalidOption("a new study needs a budget: the number of evaluations", option="budget")
+    return Bounce(space, **given)
+
+
 def _several(trials: Trial | int | Sequence[Trial | int]) -> Sequence[Trial | int]:
     return cast(Sequence[Trial | int], [trials] if is_single(trials) else trials)
 
 
 def _evaluator(objective: Objective | Evaluator) -> Evaluator:
     if isinstance(objective, Evaluator):
-        return copy(objective)  # one that was stopped stays so; this run's is its own
+        return copy(objective)  # one that was stopped stays stopped; this run has its own
     if not callable(objective):
-        raise InvalidOption(f"objective must be a function of a point, not {objective!r}")
+        raise InvalidOption(f"objective must be a function of a point, not {objective!r}", option="objective")
     return Function(objective)
 
 
 def _positive(timeout: object) -> float:
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < float("inf"):
-        raise InvalidOption(f"timeout must be a number of seconds, not {timeout!r}")
+        raise InvalidOption(f"timeout must be a positive number of seconds, not {timeout!r}", option="timeout")
     return float(timeout)
