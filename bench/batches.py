@@ -20,8 +20,8 @@ from rich.markdown import Markdown
 
 import report
 import scores
-from bounce.errors import BounceError, InvalidInput
 from bounce.benchmarks.traces import Trace
+from bounce.errors import BounceError, InvalidInput
 from quality import PROBLEMS, Cell, numbers, run_all, words
 
 SIZES = ((1, 200), (1, 500), (5, 1000), (10, 2000), (20, 2000))  # points per batch, evaluations
@@ -53,9 +53,7 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def main(
-    problems: Annotated[
-        str, typer.Option(help="Names with commas between them.")
-    ] = "labs50,pest25,contamination25",
+    problems: Annotated[str, typer.Option(help="Names with commas between them.")] = "labs50,pest25,contamination25",
     seeds: Annotated[str, typer.Option(help="Such as 0-9 or 0,1,5.")] = "0-4",
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     out: Annotated[Path, typer.Option(help="The folder of the traces.")] = Path("bench/traces"),

@@ -65,8 +65,8 @@ def told(opt: Bounce, n: int) -> float:
     start = time.perf_counter()
     trials = opt.ask(n)
     taken = time.perf_counter() - start
-    codes = opt.space.encode([t.point for t in trials])
-    sums = codes @ np.random.default_rng(1).normal(size=len(opt.space))
+    codes = opt.stage.encode([t.point for t in trials])
+    sums = codes @ np.random.default_rng(1).normal(size=len(opt.stage))
     opt.tell(trials, np.sin(sums) + 0.1 * sums)
     return taken
 
@@ -154,9 +154,7 @@ def main(
     reference: Annotated[Path | None, typer.Option(help="A checkout of the authors' code.")] = None,
     reference_python: Annotated[Path | None, typer.Option(help="The Python that has its packages.")] = None,
     patience: Annotated[float, typer.Option(min=1.0, help="Seconds that a case may take.")] = grid.PATIENCE,
-    only_report: Annotated[
-        bool, typer.Option("--only-report", help="Measure nothing, show what is there.")
-    ] = False,
+    only_report: Annotated[bool, typer.Option("--only-report", help="Measure nothing, show what is there.")] = False,
     results: Annotated[Path | None, typer.Option(help="The document whose table is renewed.")] = None,
 ) -> None:
     """Measure what an ask costs."""
@@ -169,9 +167,7 @@ def main(
         names = [*names, grid.REFERENCE]
     for name in names:
         if name not in (*METHODS, grid.REFERENCE):
-            raise InvalidInput(
-                f"there is no method {name!r}; the names are {', '.join(METHODS)}, {grid.REFERENCE}"
-            )
+            raise InvalidInput(f"there is no method {name!r}; the names are {', '.join(METHODS)}, {grid.REFERENCE}")
     if grid.REFERENCE in names:
         check(reference, reference_python)
     where = None if reference is None else (reference, reference_python or Path(sys.executable))

@@ -30,8 +30,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedCo
 import report
 import scores
 from bounce import Bounce, baselines, benchmarks
-from bounce.errors import BounceError, InvalidInput
 from bounce.benchmarks.traces import FIELDS, Trace, read
+from bounce.errors import BounceError, InvalidInput
 
 RANDOMIZED = ("labs50", "maxsat60", "pest25", "contamination25", "ackley53", "svm53", "cluster60")
 PLAIN = ("branin500", "hartmann500", "lasso-dna")
@@ -234,8 +234,7 @@ def main(
 ) -> None:
     """Measure how good Bounce and its alternatives get, and write a table and a picture next to the traces."""
     chosen = [
-        given or default
-        for given, default in zip((methods, problems, seeds), QUICK if quick else ALL, strict=True)
+        given or default for given, default in zip((methods, problems, seeds), QUICK if quick else ALL, strict=True)
     ]
     marks = sorted({min(mark, evals) for mark in scores.MARKS})
     cells = [

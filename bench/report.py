@@ -32,9 +32,7 @@ def check(document: Path | None, *names: str, out: Path | None = None, files: It
         whole = document.read_text(encoding="utf-8")
         for begin, end in map(_markers, names):
             if whole.count(begin) != 1 or whole.count(end) != 1 or whole.index(begin) > whole.index(end):
-                raise InvalidInput(
-                    f"{document} must have the markers {begin!r} and {end!r}, once and in this order"
-                )
+                raise InvalidInput(f"{document} must have the markers {begin!r} and {end!r}, once and in this order")
 
 
 def renew(document: Path, name: str, text: str, picture: Path | None = None) -> None:

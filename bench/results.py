@@ -35,9 +35,7 @@ def commands(
     """Return what is run, one after the other."""
     quality = [str(HERE / "quality.py"), "--jobs", str(jobs), "--out", str(out)]
     batches = [str(HERE / "batches.py"), "--jobs", str(jobs), "--out", str(out), "--results", str(document)]
-    theirs = (
-        [] if reference is None else ["--reference", str(reference[0]), "--reference-python", str(reference[1])]
-    )
+    theirs = [] if reference is None else ["--reference", str(reference[0]), "--reference-python", str(reference[1])]
     whole = [[str(HERE / "whole.py"), *theirs, "--results", str(document)]] if theirs else []
     latency = [str(HERE / "latency.py"), "--grid", "--table", str(out / "latency.csv"), "--results", str(document)]
     shown = ["--results", str(document), *(word for path in published for word in ("--published", str(path)))]

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import rankdata, wilcoxon
 
-from bounce.errors import InvalidInput
 from bounce.benchmarks.traces import Trace
+from bounce.errors import InvalidInput
 
 MARKS = (50, 100, 200)
 REFERENCE = "bounce"
@@ -140,9 +140,7 @@ def markdown(scores: Scores, marks: Sequence[int] = MARKS) -> str:
         text.write(f"| {method} | {np.mean(got):.2f} | {len(got)} | {compared[0]} | {compared[1]} |\n")
     for problem, methods in scores.items():
         text.write(f"\n**{problem}**\n\n| method | seeds |")
-        text.write(
-            "".join(f" {mark} |" for mark in marks) + " p | s per ask |\n|" + "---|" * (len(marks) + 4) + "\n"
-        )
+        text.write("".join(f" {mark} |" for mark in marks) + " p | s per ask |\n|" + "---|" * (len(marks) + 4) + "\n")
         for method, runs in methods.items():
             cells = [mean_and_error(list(runs.at(mark).values()), len(runs.best)) for mark in marks]
             p = None
@@ -155,9 +153,7 @@ def markdown(scores: Scores, marks: Sequence[int] = MARKS) -> str:
             short = sorted(n for n in runs.length.values() if n < last)
             if short and method != AUTHORS:
                 n = f"{short[0]}" if short[0] == short[-1] else f"{short[0]} to {short[-1]}"
-                text.write(
-                    f"\n{method}: {len(short)} of {len(runs.length)} runs were stopped after {n} evaluations.\n"
-                )
+                text.write(f"\n{method}: {len(short)} of {len(runs.length)} runs were stopped after {n} evaluations.\n")
     return text.getvalue()
 
 

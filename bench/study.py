@@ -48,13 +48,9 @@ def overhead(folder: Path) -> Table:
     import bounce.study.study as module
 
     module.Bounce = Timed  # type: ignore[attr-defined]
-    table = Table(
-        "trials", "ms per trial on top of the optimizer", "ms of the optimizer", title="a study's overhead"
-    )
+    table = Table("trials", "ms per trial on top of the optimizer", "ms of the optimizer", title="a study's overhead")
     space = Space([Binary(f"b{i}") for i in range(50)])
-    with Study.open(
-        folder / "overhead.db", space=space, budget=2 * TRIALS, seed=0, initial_points=TRIALS
-    ) as study:
+    with Study.open(folder / "overhead.db", space=space, budget=2 * TRIALS, seed=0, initial_points=TRIALS) as study:
         for first in range(0, TRIALS, EVERY):
             Timed.spent, start = 0.0, time.perf_counter()
             for _ in range(EVERY):
@@ -122,9 +118,7 @@ def main() -> None:
     console = Console()
     with tempfile.TemporaryDirectory() as folder:
         console.print(overhead(Path(folder)))
-        console.print(
-            f"{WORKERS} workers, {EVALUATION} s each, asks of {ASK} s: {100 * busy(Path(folder)):.1f} % busy"
-        )
+        console.print(f"{WORKERS} workers, {EVALUATION} s each, asks of {ASK} s: {100 * busy(Path(folder)):.1f} % busy")
     console.print(f"bounce --help: {help_seconds():.3f} s")
 
 

@@ -121,9 +121,7 @@ def said(block: Block, command: str) -> str:
     """Run a command and return what it printed."""
     done = subprocess.run(command, shell=True, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
-        raise AssertionError(
-            f"{place(block)}: {command!r} ended with {done.returncode}\n{done.stdout}{done.stderr}"
-        )
+        raise AssertionError(f"{place(block)}: {command!r} ended with {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 

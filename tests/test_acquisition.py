@@ -8,7 +8,8 @@ from scipy.stats import norm
 from bounce import Space
 from bounce.acquire.improvement import Acquisition, log_ei, log_h
 from bounce.gp.kernels import Hyper, Kernel
-from bounce.gp.surrogate import GP, standardized
+from bounce.gp.posterior import GP
+from bounce.gp.targets import standardized
 from spaces import mixed, reals, rows
 
 
@@ -17,7 +18,13 @@ def setting(space: Space, p: int, seed: int = 0) -> tuple[GP, np.ndarray, np.nda
     z, fixed = space.sample(12, rng=rng), space.sample(p, rng=rng)
     y = standardized(rng.normal(size=12))
     cont = np.linspace(0.4, 0.8, len(space.reals))
-    gp = GP.at(Kernel(space, Hyper(comb=np.array([2.0]), cont=cont, signal=1.0, noise=1e-3, rho=0.4)), z)
+    gp = GP.at(
+        Kernel(
+            space,
+            Hyper(combinatorial_lengthscales=np.array([2.0]), real_lengthscales=cont, signal=1.0, noise=1e-3, rho=0.4),
+        ),
+        z,
+    )
     return gp, y, fixed, Acquisition.of(gp, y, fixed, rng.normal(size=(p, 64)))
 
 
@@ -104,7 +111,16 @@ def test_the_gradient_is_that_of_the_value(space: Space, p: int) -> None:
 def test_hopeless_points_are_still_compared() -> None:
     """Where the improvement underflows, its log does not."""
     space = reals(1)
-    kernel = Kernel(space, Hyper(comb=np.array([1.0]), cont=np.array([0.3]), signal=1.0, noise=1e-6, rho=0.5))
+    kernel = Kernel(
+        space,
+        Hyper(
+            combinatorial_lengthscales=np.array([1.0]),
+            real_lengthscales=np.array([0.3]),
+            signal=1.0,
+            noise=1e-6,
+            rho=0.5,
+        ),
+    )
     z = np.linspace(0, 1, 9)[:, None]
     y = np.linspace(-5, 5, 9)
     gp = GP.at(kernel, z)

@@ -93,9 +93,7 @@ def test_it_learns(name: str) -> None:
     budget = 20 if name == "botorch" else 40
 
     def lowest(name: str, seed: int) -> list[float]:
-        return sorted(
-            weight(space)(trial.point) for trial in run(name, space, budget, seed, weight(space)).trials
-        )[:10]
+        return sorted(weight(space)(trial.point) for trial in run(name, space, budget, seed, weight(space)).trials)[:10]
 
     assert np.mean([lowest(name, seed) for seed in seeds]) < 3.0
     assert np.mean([lowest("random", seed) for seed in range(20)]) > 3.5

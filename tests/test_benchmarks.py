@@ -89,7 +89,7 @@ def test_values_are_the_published_ones(key: str) -> None:
     variant = Randomized(problem) if key.endswith("_randomized") else problem
     tolerance = 1e-6 if name == "contamination25" else 1e-9  # the published Contamination is in single precision
     np.testing.assert_allclose(variant.evaluate(codes), fixture["y"], rtol=tolerance)
-    calls = [variant(point) for point in variant.space.decode(codes)]
+    calls = [variant(point) for point in variant.stage.decode(codes)]
     np.testing.assert_allclose(calls, fixture["y"], rtol=tolerance)
 
 
@@ -188,9 +188,7 @@ def test_the_optimum_of_labs_is_known_up_to_66_signs() -> None:
 def test_labs_is_the_negated_merit_factor(bits: list[bool]) -> None:
     n, signs = len(bits), [1 if bit else -1 for bit in bits]
     energy = sum(sum(signs[i] * signs[i + k] for i in range(n - k)) ** 2 for k in range(1, n))
-    assert Labs(n)({f"x{i}": bit for i, bit in enumerate(bits)}) == pytest.approx(
-        -(n**2) / (2 * energy), rel=1e-12
-    )
+    assert Labs(n)({f"x{i}": bit for i, bit in enumerate(bits)}) == pytest.approx(-(n**2) / (2 * energy), rel=1e-12)
 
 
 @given(st.lists(st.booleans(), min_size=25, max_size=25))
@@ -279,9 +277,7 @@ def test_a_formula_is_read_from_a_file_also_if_compressed(tmp_path: Path, suffix
 def test_a_file_that_is_no_formula_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
     path = tmp_path / "formula.wcnf"
     path.write_text(text)
-    with pytest.raises(
-        DataError, match=rf"formula\.wcnf is no weighted formula in the format wcnf: .*{complaint}"
-    ):
+    with pytest.raises(DataError, match=rf"formula\.wcnf is no weighted formula in the format wcnf: .*{complaint}"):
         maxsat.read(path)
 
 
@@ -293,9 +289,7 @@ def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
             maxsat.read(path)
 
 
-def test_maxsat125_accepts_the_users_own_copy_and_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_maxsat125_accepts_the_users_own_copy_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BOUNCE_DATA", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with pytest.raises(DataError, match="run `bounce data fetch cluster125`"):
@@ -410,9 +404,7 @@ def test_labs_takes_any_length() -> None:
 
 @pytest.mark.parametrize("name", ["labs", "labs0", "LABS50", "labs-5", "", "svm"])
 def test_an_unknown_name_lists_the_known_ones(name: str) -> None:
-    with pytest.raises(
-        InvalidInput, match=f"no problem '{name}'; the names are labs50, maxsat60, .*hartmann500, and"
-    ):
+    with pytest.raises(InvalidInput, match=f"no problem '{name}'; the names are labs50, maxsat60, .*hartmann500, and"):
         benchmarks.load(name)
 
 
@@ -495,9 +487,7 @@ def test_a_point_outside_the_space_is_refused(problem: Problem) -> None:
             problem(wrong)
 
 
-@pytest.mark.parametrize(
-    "name", ["svm53", "svm388", "lasso-dna", "lasso-hard", "maxsat60", "cluster60", "mopta08"]
-)
+@pytest.mark.parametrize("name", ["svm53", "svm388", "lasso-dna", "lasso-hard", "maxsat60", "cluster60", "mopta08"])
 def test_problems_with_data_are_functions_of_codes_and_of_native_values(name: str) -> None:
     problem = load_or_skip(name)
     codes = sampled(problem, 2)
@@ -598,9 +588,7 @@ def test_padding_adds_variables_without_effect(problem: Problem) -> None:
 
 
 def test_inactive_reals_lie_between_0_and_1() -> None:
-    assert benchmarks.load("branin500").space.parameters[2:] == tuple(
-        Real(f"x{i}", 0.0, 1.0) for i in range(2, 500)
-    )
+    assert benchmarks.load("branin500").space.parameters[2:] == tuple(Real(f"x{i}", 0.0, 1.0) for i in range(2, 500))
 
 
 def test_padding_to_fewer_variables_is_refused() -> None:

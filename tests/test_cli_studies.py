@@ -100,9 +100,7 @@ def test_a_larger_budget_goes_on(bounce: Terminal) -> None:
         ({"direction": "maximize", "batch_size": 2}, "batch_size is 1 there and 2 here"),
     ],
 )
-def test_another_option_is_refused_with_the_difference(
-    bounce: Terminal, change: dict[str, Any], said: str
-) -> None:
+def test_another_option_is_refused_with_the_difference(bounce: Terminal, change: dict[str, Any], said: str) -> None:
     bounce("ask", bounce.spec(direction="maximize"))
     for command in ("run", "ask"):
         refused = bounce(command, bounce.spec(**change))
@@ -212,10 +210,7 @@ def test_ten_failures_end_a_run_with_the_text_of_the_first(bounce: Terminal) -> 
     said = bounce("run", bounce.spec(command=["sh", "-c", "echo no oxygen >&2; exit 3"], budget=30))
     assert said.code == 1
     assert said.out == ""
-    assert (
-        "bounce: the first evaluations all failed; the first said: the command ended with exit status 3"
-        in said.err
-    )
+    assert "bounce: the first evaluations all failed; the first said: the command ended with exit status 3" in said.err
     assert said.err.endswith("no oxygen\n")
     assert [trial["state"] for trial in bounce.trials("a.db")] == ["failed"] * 10
     assert "10 (trial 9: the command ended with exit status 3" in bounce("status", "a.db").out
@@ -470,17 +465,13 @@ type = "binary"
 
 
 def test_strange_names_and_values_stay_as_they_are(bounce: Terminal) -> None:
-    spec = bounce.spec(
-        parameters=STRANGE, command=["sh", "-c", 'echo "${{#0}}"', "{two\nlines \x1b[31m}"], budget=8
-    )
+    spec = bounce.spec(parameters=STRANGE, command=["sh", "-c", 'echo "${{#0}}"', "{two\nlines \x1b[31m}"], budget=8)
     assert bounce("run", spec).code == 0
     trials = bounce.trials(spec)
     words = [trial["point"]["two\nlines \x1b[31m"] for trial in trials]
     assert len(set(words)) == 4
     lengths = {"déjà\nvu 数": (9, 13)}  # characters or bytes, as the shell counts
-    assert all(
-        trial["value"] in lengths.get(word, (len(word),)) for trial, word in zip(trials, words, strict=True)
-    )
+    assert all(trial["value"] in lengths.get(word, (len(word),)) for trial, word in zip(trials, words, strict=True))
     table = bounce("trials", spec).out
     assert "[bold]x[/bold]" in table
     assert "two\\nlines \\x1b[31m" in table

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 import bounce.acquire.local_search
 from bounce import Space
-from bounce.acquire.improvement import Acquisition
 from bounce.acquire.candidates import Seen
+from bounce.acquire.improvement import Acquisition
 from bounce.acquire.local_search import LONG, SMALL, Moves, _Climb, climb, first_of_each
+from bounce.acquire.neighbourhood import Neighbourhood, neighbours
 from bounce.gp.kernels import Kernel
+from bounce.gp.posterior import GP
 from bounce.spaces.parameters import Codes
-from bounce.acquire.neighbourhood import Region, neighbours
-from bounce.gp.surrogate import GP
 from spaces import binary, mixed, rows, spaces
 from test_search import model, nothing, region_of
 
 
-def unseen_neighbours(z: Codes, region: Region, seen: Seen) -> Codes:
+def unseen_neighbours(z: Codes, region: Neighbourhood, seen: Seen) -> Codes:
     """Return every unseen neighbour of one point in the region, made one by one."""
     found = []
     for _, column, code in zip(*neighbours(region.space, z[None]), strict=True):
@@ -46,9 +46,7 @@ def test_a_step_goes_to_the_best_unseen_neighbour(
 ) -> None:
     assume(len(space.combinatorial))
     gp, y = model(space, n=n, seed=seed)
-    acquisition = Acquisition.of(
-        gp, y, rows(space, pending, 99), np.random.default_rng(0).normal(size=(pending, 64))
-    )
+    acquisition = Acquisition.of(gp, y, rows(space, pending, 99), np.random.default_rng(0).normal(size=(pending, 64)))
     centre = gp.z[int(y.argmin())]
     region = region_of(space, centre, radius)
     z = np.concatenate([centre[None], centre[None]])
@@ -135,7 +133,7 @@ def test_leaps_end_at_unseen_points_of_the_region_that_no_neighbour_beats(
     np.testing.assert_array_equal(z[:, space.reals], start[:, space.reals])
 
 
-def smooth() -> tuple[Space, Acquisition, Region]:
+def smooth() -> tuple[Space, Acquisition, Neighbourhood]:
     """A model of many bits that sees far, so that many moves look good at once."""
     space = binary(300)
     gp, y = model(space, n=100)

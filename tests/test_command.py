@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bounce import Binary, Categorical, Integer, InvalidOption, Ordinal, Real, Space
-from bounce.trial import Trial
-from bounce.study import command as module
+from bounce.running import command as module
 from bounce.running.command import Command
 from bounce.running.evaluation import Outcome, evaluate
+from bounce.trial import Trial
 
 SPACE = Space([Real("x", 0, 1), Categorical("kind", ["a", "b"])])
 POINT: dict[str, Any] = {"x": 0.1, "kind": "a"}

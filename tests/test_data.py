@@ -339,9 +339,7 @@ def test_what_is_there_and_sound_is_left_alone_and_what_is_damaged_is_replaced(f
 
 
 def test_a_file_to_be_brought_by_hand_says_from_where_and_to_where(folder: Path) -> None:
-    with pytest.raises(
-        DataError, match=rf"\({folder}/thing\.bin\): .* look for it at https://here and put it there"
-    ):
+    with pytest.raises(DataError, match=rf"\({folder}/thing\.bin\): .* look for it at https://here and put it there"):
         fetch([a_file(ByHand("https://here"))])
 
 

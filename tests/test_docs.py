@@ -83,9 +83,7 @@ def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     pages = list(tmp_path.rglob("*.html"))
     assert len(pages) >= len(PAGES) - 1
-    loaded = (
-        r'<(?:script|img|iframe)[^>]*\bsrc="(?:https?:)?//|<link[^>]*rel="stylesheet"[^>]*href="(?:https?:)?//'
-    )
+    loaded = r'<(?:script|img|iframe)[^>]*\bsrc="(?:https?:)?//|<link[^>]*rel="stylesheet"[^>]*href="(?:https?:)?//'
     assert [page for page in pages if re.search(loaded, page.read_text())] == []
 
 

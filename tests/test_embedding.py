@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bounce import Categorical, InvalidState, Ordinal, Space
-from bounce.subspace.embedding import Embedding, bins_per_kind
 from bounce.spaces.parameters import Kind
+from bounce.subspace.embedding import Embedding, bins_per_kind
 from spaces import binary, generators, mixed, reals, spaces
 
 
@@ -173,9 +173,7 @@ def test_relabelled_categories_give_the_same_run_up_to_the_labels() -> None:
     for seed in range(5):
         a = embed(space, 6, np.random.default_rng(seed))
         permutations = [
-            relabel.permutation(c)
-            if k is Kind.CATEGORICAL
-            else np.arange(c)[:: -1 if relabel.random() < 0.5 else 1]
+            relabel.permutation(c) if k is Kind.CATEGORICAL else np.arange(c)[:: -1 if relabel.random() < 0.5 else 1]
             for c, k in zip(space.cardinalities, space.kinds, strict=True)
         ]
         tables = tuple(p[t] for p, t in zip(permutations, a.tables, strict=True))

@@ -48,7 +48,7 @@ class Manual(Executor):
 @pytest.fixture
 def stepping(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a manual executor finish one evaluation whenever a run waits."""
-    from bounce.study import execution
+    from bounce.running import run as execution
 
     def wait(futures: dict[Future[Any], Any], timeout: float, return_when: str) -> tuple[set[Future[Any]], None]:
         if not any(future.done() for future in futures):
@@ -127,9 +127,7 @@ def test_ten_failures_at_the_start_end_the_run_with_the_error(tmp_path: Path, wo
 def test_an_error_that_cannot_travel_is_told_as_text() -> None:
     with (
         Study.open(space=mixed(), budget=50, seed=0) as study,
-        pytest.raises(
-            EvaluationFailed, match="first 10 evaluations all failed; the first said: Unpicklable: 1 and 2"
-        ),
+        pytest.raises(EvaluationFailed, match="first 10 evaluations all failed; the first said: Unpicklable: 1 and 2"),
     ):
         study.run(objectives.fails_strangely, workers=2)
 

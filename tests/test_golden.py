@@ -15,11 +15,12 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from bounce.acquire.improvement import Acquisition, log_h
+from bounce.gp.fit import LogPosterior
 from bounce.gp.kernels import Hyper, Kernel
 from bounce.gp.linalg import Array
+from bounce.gp.posterior import GP
 from bounce.spaces.parameters import Binary, Categorical, Ordinal, Parameter, Real
 from bounce.spaces.space import Space
-from bounce.gp.surrogate import GP, LogPosterior
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "golden.json").read_text())
 LOG_H = list(zip(GOLDEN["log_h"]["u"], GOLDEN["log_h"]["value"], strict=True))
@@ -53,7 +54,7 @@ class Case:
 
     @cached_property
     def log_posterior(self) -> LogPosterior:
-        apart = len(self.hyper.comb) > 1
+        apart = len(self.hyper.combinatorial_lengthscales) > 1
         return LogPosterior(self.space, self["data"], self["targets"], apart=apart)
 
     @cached_property

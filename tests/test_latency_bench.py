@@ -178,6 +178,4 @@ def test_what_the_reference_says_is_put_into_units(tmp_path: Path, monkeypatch: 
     assert (cost.asks, cost.median, cost.mib) == (3, 2.0, 7.0)
     assert cost.units > 1
     driver.write_text("raise SystemExit('it broke')")
-    assert (
-        grid.run(replace(SMALL, method="reference"), (tmp_path, Path(sys.executable))).note == "failed: it broke"
-    )
+    assert grid.run(replace(SMALL, method="reference"), (tmp_path, Path(sys.executable))).note == "failed: it broke"

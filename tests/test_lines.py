@@ -125,11 +125,7 @@ def documents(draw: st.DrawFn) -> Piece:
 
 def paths(document: Any, path: Path = ()) -> Iterator[Path]:
     inside = (
-        document.items()
-        if isinstance(document, dict)
-        else enumerate(document)
-        if isinstance(document, list)
-        else ()
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
     )
     for key, value in inside:
         yield (*path, key)

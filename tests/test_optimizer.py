@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 
 import bounce
 from bounce import Binary, Bounce, Categorical, Integer, Ordinal, Real, Space, Trial
-from bounce.subspace.embedding import Embedding
+from bounce.acquire.maximise import propose
 from bounce.errors import InvalidOption, InvalidState, InvalidTell, NothingToAsk
+from bounce.gp.fit import fit
 from bounce.gp.kernels import Hyper, Metric
 from bounce.gp.linalg import Array
+from bounce.gp.posterior import GP
 from bounce.optimizer.model import _nearest
 from bounce.spaces.parameters import Codes
-from bounce.acquire.maximise import propose
-from bounce.gp.surrogate import GP, fit
+from bounce.subspace.embedding import Embedding
 from spaces import binary, mixed, reals
 
 Point = dict[str, Any]
@@ -45,14 +46,11 @@ def drive(opt: Bounce, objective: Callable[[Point], float] = ones, batch: int | 
 
 def facts(trials: list[Trial]) -> list[Any]:
     """Everything about trials but the clock."""
-    return [
-        (t.id, t.point, t.value, t.state, t.space, t.target_dim, t.radius, t.side, t.acquisition)
-        for t in trials
-    ]
+    return [(t.id, t.point, t.value, t.state, t.stage, t.target_dim, t.radius, t.side, t.acquisition) for t in trials]
 
 
 def through_json(opt: Bounce) -> Bounce:
-    return Bounce.from_state_dict(json.loads(json.dumps(opt.state_dict(), allow_nan=False)), space=opt.space)
+    return Bounce.from_state_dict(json.loads(json.dumps(opt.state_dict(), allow_nan=False)), space=opt.stage)
 
 
 # Budgets and batches
@@ -293,7 +291,7 @@ def test_each_trial_records_what_made_it() -> None:
         assert (t.acquisition is None) == (t.id < 5)
         assert t.radius >= 1
         assert 2**-7 <= t.side <= 1.6
-    assert [t.space for t in trials] == sorted(t.space for t in trials)
+    assert [t.stage for t in trials] == sorted(t.stage for t in trials)
     assert trials[-1].space > 0
 
 
@@ -363,7 +361,7 @@ def test_late_tells_from_an_earlier_space_add_data_and_move_nothing() -> None:
     now = opt.trials[-1]
     opt.tell(late, [0.1, 0.2])
     nxt = opt.ask()[0]
-    assert nxt.space == now.space
+    assert nxt.stage == now.space
     assert (nxt.radius, nxt.side) == (now.radius, now.side)
     assert opt.best is not None
     assert opt.best.value == 0.1
@@ -773,7 +771,7 @@ STATE_DAMAGES = [
     (_set("rng/state/state", "x"), "damaged"),
     (_set("tells", 7), "tells"),
     (_set("head/region/comb", "long"), "does not fit"),
-    (_set("head/region/n_comb", 77), "does not fit"),
+    (_set("head/region/n_combinatorial", 77), "does not fit"),
     (_set("head/region/extra", 1), "damaged"),
     (_set("head/space", 1.5), "does not fit"),
     (_set("head/embedding/members/0", []), "damaged|does not fit"),
@@ -828,9 +826,7 @@ def test_the_hyperparameters_of_another_kernel_are_fitted_again() -> None:
 
 def test_errors_form_one_tree() -> None:
     names = [
-        n
-        for n in bounce.__all__
-        if isinstance(getattr(bounce, n), type) and issubclass(getattr(bounce, n), Exception)
+        n for n in bounce.__all__ if isinstance(getattr(bounce, n), type) and issubclass(getattr(bounce, n), Exception)
     ]
     assert len(names) == 15
     for name in names:

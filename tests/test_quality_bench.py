@@ -19,8 +19,8 @@ import report
 import results
 import scores
 import whole
-from bounce.errors import InvalidInput
 from bounce.benchmarks.traces import FIELDS, Trace, read
+from bounce.errors import InvalidInput
 from quality import METHODS, Cell, run_all
 from quality import run as quality_run
 from scores import AUTHORS, Scores
@@ -315,9 +315,7 @@ def test_batches_are_compared_after_as_many_batches() -> None:
     assert lines[0] == "**p**"
     one, five = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines[-2:])
     assert one[:3] == ["1", "200", "2"]
-    assert [float(cell.split()[0]) for cell in one[3:8]] == pytest.approx(
-        [1.879, 1.754, 1.503, 1.0, 1.0], abs=1e-3
-    )
+    assert [float(cell.split()[0]) for cell in one[3:8]] == pytest.approx([1.879, 1.754, 1.503, 1.0, 1.0], abs=1e-3)
     assert [float(cell) for cell in five[3:8]] == pytest.approx([-0.124, -0.249, -0.4995, -1.0, -1.0], abs=1e-3)
     assert [one[8], five[8]] == ["100", "500"]  # half a second per ask
 

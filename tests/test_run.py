@@ -110,9 +110,7 @@ def test_an_error_that_cannot_be_printed_fails_its_trial_too() -> None:
 
 
 def test_a_callback_cannot_spoil_the_record() -> None:
-    result = bounce.minimize(
-        count_ones, binary(6), budget=8, seed=0, callbacks=[lambda trial: trial.point.clear()]
-    )
+    result = bounce.minimize(count_ones, binary(6), budget=8, seed=0, callbacks=[lambda trial: trial.point.clear()])
     assert all(len(t.point) == 6 for t in result.trials)
 
 

@@ -8,44 +8,51 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bounce import Binary, Categorical, Integer, Ordinal, Space, search
-from bounce.acquire.improvement import Acquisition, log_ei
 from bounce.acquire.candidates import Pool, Seen
+from bounce.acquire.improvement import Acquisition, log_ei
 from bounce.acquire.local_search import CONTENDERS, best_half
-from bounce.gp.kernels import Hyper, Kernel
-from bounce.gp.linalg import Array, solve
-from bounce.spaces.parameters import Codes, Kind
-from bounce.acquire.neighbourhood import Region, ball_size, moved_reals, neighbours, sample
 from bounce.acquire.maximise import (
     CAUTION,
-    COMB_STARTS,
     HOPELESS,
     NEXT_MOVES,
+    RADIUS_STARTS,
     Proposal,
     _beside,
     _comb_starts,
     propose,
 )
-from bounce.gp.surrogate import GP, standardized
+from bounce.acquire.neighbourhood import Neighbourhood, ball_size, moved_reals, neighbours, sample
+from bounce.gp.kernels import Hyper, Kernel
+from bounce.gp.linalg import Array, solve
+from bounce.gp.posterior import GP
+from bounce.gp.targets import standardized
+from bounce.spaces.parameters import Codes, Kind
 from spaces import binary, mixed, reals, rows, spaces
 
 
 def model(space: Space, n: int = 12, seed: int = 0) -> tuple[GP, np.ndarray]:
     rng = np.random.default_rng(seed)
     z = space.sample(n, rng=rng)
-    h = Hyper(comb=np.array([2.0]), cont=np.full(len(space.reals), 0.4), signal=1.0, noise=1e-3, rho=0.4)
+    h = Hyper(
+        combinatorial_lengthscales=np.array([2.0]),
+        real_lengthscales=np.full(len(space.reals), 0.4),
+        signal=1.0,
+        noise=1e-3,
+        rho=0.4,
+    )
     return GP.at(Kernel(space, h), z), standardized(np.sin(z @ rng.normal(size=len(space)) * 3))
 
 
 def region_of(space: Space, centre: Codes, radius: int, side: float = 0.2) -> Region:
     box = np.clip(np.stack([centre[space.reals] - side / 2, centre[space.reals] + side / 2]), 0, 1)
-    return Region(space, centre, min(radius, len(space.combinatorial)), box)
+    return Neighbourhood(space, centre, min(radius, len(space.combinatorial)), box)
 
 
 def nothing(space: Space) -> Codes:
     return np.empty((0, len(space)))
 
 
-def proposed(gp: GP, y: Array, region: Region, n: int, *, robust: bool = True) -> list[Proposal]:
+def proposed(gp: GP, y: Array, region: Neighbourhood, n: int, *, robust: bool = True) -> list[Proposal]:
     """Return n proposals where nothing is pending or seen."""
     none, seen = nothing(region.space), Seen(region.space.keys, set())
     return propose(gp, y, none, region, n, seen, lambda: none, robust=robust, rng=np.random.default_rng(0))
@@ -53,7 +60,7 @@ def proposed(gp: GP, y: Array, region: Region, n: int, *, robust: bool = True) -
 
 def run(
     space: Space, radius: int, n: int = 1, *, pending: int = 0, seed: int = 0, blocked: Codes | None = None
-) -> tuple[Region, Seen, Codes, list[float], Acquisition]:
+) -> tuple[Neighbourhood, Seen, Codes, list[float], Acquisition]:
     gp, y = model(space, seed=seed)
     region = region_of(space, gp.z[int(y.argmin())], radius)
     known = set(space.keys(gp.z)) | set(space.keys(blocked) if blocked is not None else [])
@@ -95,9 +102,7 @@ def test_proposals_are_new_in_the_space_and_in_the_region(
 
 
 def test_a_small_region_is_searched_completely() -> None:
-    space = Space(
-        [*(Binary(f"b{i}") for i in range(8)), Categorical("c", ["a", "b", "c"]), Ordinal("o", [1, 2, 3])]
-    )
+    space = Space([*(Binary(f"b{i}") for i in range(8)), Categorical("c", ["a", "b", "c"]), Ordinal("o", [1, 2, 3])])
     region, seen, z, values, acquisition = run(space, 2)
     everything = space.grid()
     allowed = everything[(region.distance(everything) <= 2) & seen.fresh(everything)]
@@ -173,7 +178,14 @@ def test_a_best_value_that_the_model_disbelieves_does_not_stop_the_search(n: int
     z = space.sample(40, rng=np.random.default_rng(0))
     gp = GP.at(
         Kernel(
-            space, Hyper(comb=np.array([5.0]), cont=np.full(len(space.reals), 5.0), signal=0.1, noise=0.1, rho=0.5)
+            space,
+            Hyper(
+                combinatorial_lengthscales=np.array([5.0]),
+                real_lengthscales=np.full(len(space.reals), 5.0),
+                signal=0.1,
+                noise=0.1,
+                rho=0.5,
+            ),
         ),
         z,
     )
@@ -285,7 +297,7 @@ def test_a_batch_spreads_out() -> None:
     """Points chosen together are worth more than the best single points one by one."""
     space = reals(2)
     gp, y = model(space, seed=3)
-    region = Region(space, gp.z[int(y.argmin())], 0, np.array([[0.0, 0.0], [1.0, 1.0]]))
+    region = Neighbourhood(space, gp.z[int(y.argmin())], 0, np.array([[0.0, 0.0], [1.0, 1.0]]))
     chosen = proposed(gp, y, region, 4)
     z = np.array([p.z for p in chosen])
     gaps = np.linalg.norm(z[:, None] - z[None], axis=2)[np.triu_indices(4, 1)]
@@ -333,7 +345,7 @@ def test_fewer_searches_are_begun_where_one_is_long() -> None:
         space = Space([Categorical(f"c{i}", list("abcde")) for i in range(dims)])
         gp, y = model(space, n=200)
         starts.append(_comb_starts(gp, region_of(space, gp.z[int(y.argmin())], 5)))
-    assert starts == [COMB_STARTS, 2**20 // (4 * 300 * 200), CONTENDERS]
+    assert starts == [RADIUS_STARTS, 2**20 // (4 * 300 * 200), CONTENDERS]
 
 
 @given(spaces(most=6), st.integers(1, 30), st.integers(0, 5), st.booleans())
@@ -370,7 +382,7 @@ def test_climbs_with_the_kernel_of_fixed_bins_are_those_without() -> None:
     z = rows(space, 5, 3)
     kernel = gp.kernel
     for handed, own in zip(
-        acquisition.with_gradient(z, kernel.comb(kernel.metric(z, gp.z))),
+        acquisition.with_gradient(z, kernel.combinatorial(kernel.metric(z, gp.z))),
         acquisition.with_gradient(z),
         strict=True,
     ):
@@ -382,7 +394,7 @@ def test_neighbours_of_a_chosen_point_are_candidates_for_the_next(monkeypatch: p
     added: list[Codes] = []
     beside, add = search._beside, Pool.add
 
-    def noted(region: Region, z: Codes, *, rng: np.random.Generator) -> Codes:
+    def noted(region: Neighbourhood, z: Codes, *, rng: np.random.Generator) -> Codes:
         around.append(z)
         return beside(region, z, rng=rng)
 

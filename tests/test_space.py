@@ -15,9 +15,7 @@ from spaces import generators, mixed, spaces
 
 
 @given(spaces(), generators())
-def test_decoding_codes_and_encoding_the_points_gives_the_codes_back(
-    space: Space, rng: np.random.Generator
-) -> None:
+def test_decoding_codes_and_encoding_the_points_gives_the_codes_back(space: Space, rng: np.random.Generator) -> None:
     codes = space.sample(8, rng=rng)
     again = space.encode(space.decode(codes))
     assert space.holds(codes)
@@ -143,16 +141,18 @@ def test_binary_takes_bools_and_bits_and_gives_bools() -> None:
 def test_json_scalars_are_told_apart_as_json_does() -> None:
     space = Space([Categorical("c", [True, 1, None, "1", 2.0])])
     assert [p["c"] for p in space.decode(np.arange(5.0)[:, None])] == [True, 1, None, "1", 2.0]
-    assert space.encode([{"c": 2}, {"c": np.float64(2)}, {"c": True}, {"c": np.True_}, {"c": 1}])[
-        :, 0
-    ].tolist() == [4, 4, 0, 0, 1]
+    assert space.encode([{"c": 2}, {"c": np.float64(2)}, {"c": True}, {"c": np.True_}, {"c": 1}])[:, 0].tolist() == [
+        4,
+        4,
+        0,
+        0,
+        1,
+    ]
 
 
 def test_equal_points_have_equal_keys() -> None:
     space = Space([Integer("n", 1, 1000), Real("x", 0, 1), Binary("b")])
-    a = np.array(
-        [[0.4005, 0.25, 1.0], [0.4005 + 1e-9, 0.25, 1.0], [0.4005, 0.25 + 1e-9, 1.0], [0.4005, 0.25, 0.0]]
-    )
+    a = np.array([[0.4005, 0.25, 1.0], [0.4005 + 1e-9, 0.25, 1.0], [0.4005, 0.25 + 1e-9, 1.0], [0.4005, 0.25, 0.0]])
     keys = space.keys(a)
     assert keys[0] == keys[1]
     assert len(set(keys)) == 3

@@ -13,11 +13,11 @@ import pytest
 
 from bounce import Binary, Bounce, Categorical, Integer, InvalidOption, InvalidSpec, Ordinal, Real, Space
 from bounce.optimizer.options import Options
-from bounce.trial import Trial
 from bounce.running.command import Command
 from bounce.running.evaluation import evaluate
 from bounce.running.imported import Imported
 from bounce.spec.spec import OPTIONS, TOP, Spec, example, load
+from bounce.trial import Trial
 
 PARAMETER = '[[parameters]]\nname = "x"\ntype = "real"\nlow = 0\nhigh = 1\n'
 GOOD = f"budget = 10\n\n{PARAMETER}"
@@ -282,23 +282,18 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.
     assert refused(tmp_path / "none.toml") == "there is no such file; bounce init writes an example"
     assert refused(tmp_path) == "this is a folder, and a spec is a file"
     assert (
-        refused(written(tmp_path, b"budget = 1\n# gr\xfc\xdfe"))
-        == "line 2: a spec must be UTF-8, but this line is not"
+        refused(written(tmp_path, b"budget = 1\n# gr\xfc\xdfe")) == "line 2: a spec must be UTF-8, but this line is not"
     )
     assert refused(written(tmp_path, b"\xff\xfeb\x00")).startswith("line 1: a spec must be UTF-8")
     assert refused(Path("a\0b")).startswith("the file cannot be read")
-    assert refused(written(tmp_path, GOOD, "line\nbreak.toml")).startswith(
-        "name must be usable as the name of a file"
-    )
+    assert refused(written(tmp_path, GOOD, "line\nbreak.toml")).startswith("name must be usable as the name of a file")
 
 
 # Python objectives
 
 
 def test_a_python_objective_is_imported_from_the_folder_of_the_spec(tmp_path: Path) -> None:
-    written(
-        tmp_path, "from beside import offset\ndef loss(point):\n    return point['x'] + offset\n", "simulation.py"
-    )
+    written(tmp_path, "from beside import offset\ndef loss(point):\n    return point['x'] + offset\n", "simulation.py")
     written(tmp_path, "offset = 10\n", "beside.py")
     spec = load(written(tmp_path, "timeout = 5\nobjective = 'simulation:loss'\n" + GOOD))
     evaluator = spec.evaluator()

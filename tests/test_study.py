@@ -296,9 +296,7 @@ def test_a_second_runner_is_refused_while_readers_see_the_run(tmp_path: Path) ->
                 lambda: other.tell(0, 1.0),
                 lambda: other.extend(99),
             ):
-                with pytest.raises(
-                    StudyLocked, match=rf"is being run by process {os.getpid()} on .*read meanwhile"
-                ):
+                with pytest.raises(StudyLocked, match=rf"is being run by process {os.getpid()} on .*read meanwhile"):
                     change()
             with pytest.raises(StudyLocked):
                 Study.open(path, budget=99)
@@ -431,9 +429,7 @@ def test_the_file_says_what_it_is(tmp_path: Path) -> None:
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA application_id").fetchone()[0].to_bytes(4, "big") == b"BNCE"
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    rows = connection.execute(
-        "SELECT json_extract(point, '$.depth'), state, finished >= asked FROM trials"
-    ).fetchall()
+    rows = connection.execute("SELECT json_extract(point, '$.depth'), state, finished >= asked FROM trials").fetchall()
     assert [(row[0], row[1], row[2]) for row in rows] == [
         (t.point["depth"], t.state, 1) for t in Study.open(path).trials
     ]

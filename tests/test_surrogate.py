@@ -8,16 +8,18 @@ from scipy.linalg import LinAlgError
 from scipy.special import gammaln
 
 from bounce import Binary, Categorical, Ordinal, Space
+from bounce.gp.fit import LENGTHSCALE_PRIOR, NOISE_FLOOR, LogPosterior, cold, fit
 from bounce.gp.kernels import Hyper, Kernel, Metric
 from bounce.gp.linalg import BLOCK, cholesky, product
+from bounce.gp.posterior import GP
+from bounce.gp.targets import clipped, standardized
 from bounce.spaces.parameters import Kind
-from bounce.gp.surrogate import GP, LENGTHSCALE_PRIOR, NOISE_FLOOR, LogPosterior, clipped, cold, fit, standardized
 from spaces import binary, mixed, reals, rows
 
 
 def hyper(space: Space) -> Hyper:
     cont = np.linspace(0.3, 0.9, len(space.reals))
-    return Hyper(comb=np.array([1.7]), cont=cont, signal=1.3, noise=0.02, rho=0.3)
+    return Hyper(combinatorial_lengthscales=np.array([1.7]), real_lengthscales=cont, signal=1.3, noise=0.02, rho=0.3)
 
 
 def targets(z: np.ndarray, seed: int = 0) -> np.ndarray:
@@ -33,9 +35,7 @@ def test_extending_the_factor_equals_building_it(space: Space) -> None:
     grown = GP.at(kernel, z[:9]).extended(z[9:12], noise=0.02).extended(z[12:], noise=0.02)
     np.testing.assert_allclose(grown.factor, whole.factor, atol=1e-10)
     y = targets(z)
-    for one, other in zip(
-        grown.posterior(rows(space, 7, 1), y), whole.posterior(rows(space, 7, 1), y), strict=True
-    ):
+    for one, other in zip(grown.posterior(rows(space, 7, 1), y), whole.posterior(rows(space, 7, 1), y), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)
 
 
@@ -47,7 +47,14 @@ def test_extending_by_nothing_changes_nothing() -> None:
 def test_the_posterior_interpolates_and_reverts_to_the_prior() -> None:
     space = reals(2)
     kernel = Kernel(
-        space, Hyper(comb=np.array([1.0]), cont=np.array([0.05, 0.05]), signal=2.0, noise=1e-8, rho=0.5)
+        space,
+        Hyper(
+            combinatorial_lengthscales=np.array([1.0]),
+            real_lengthscales=np.array([0.05, 0.05]),
+            signal=2.0,
+            noise=1e-8,
+            rho=0.5,
+        ),
     )
     z = np.array([[0.1, 0.1], [0.2, 0.3]])
     y = np.array([1.0, -1.0])
@@ -98,7 +105,9 @@ def test_a_fit_takes_the_best_of_its_starts() -> None:
     space = binary(10)
     z = rows(space, 30)
     y = targets(z)
-    bad = Hyper(comb=np.array([900.0]), cont=np.empty(0), signal=1e-3, noise=9.0, rho=0.5)
+    bad = Hyper(
+        combinatorial_lengthscales=np.array([900.0]), real_lengthscales=np.empty(0), signal=1e-3, noise=9.0, rho=0.5
+    )
     posterior = LogPosterior(space, z, y)
     both = posterior(posterior.pack(fit(space, z, y, [bad, cold(space)])))[0]
     assert both >= posterior(posterior.pack(fit(space, z, y, [cold(space)])))[0] - 1e-9
@@ -108,7 +117,13 @@ def test_a_fit_recovers_the_scale_of_the_data_it_was_drawn_from() -> None:
     space = reals(2)
     rng = np.random.default_rng(3)
     z = space.sample(120, rng=rng)
-    truth = Hyper(comb=np.array([1.0]), cont=np.array([0.15, 0.6]), signal=1.0, noise=1e-3, rho=0.5)
+    truth = Hyper(
+        combinatorial_lengthscales=np.array([1.0]),
+        real_lengthscales=np.array([0.15, 0.6]),
+        signal=1.0,
+        noise=1e-3,
+        rho=0.5,
+    )
     y = GP.at(Kernel(space, truth), z).factor @ rng.normal(size=120)
     found = fit(space, z, standardized(y), [cold(space)])
     assert found.cont[0] == pytest.approx(0.15, rel=0.5)
@@ -172,10 +187,11 @@ def test_the_table_of_small_integers_equals_the_formula() -> None:
     z = rows(space, 40)
     d2 = kernel.metric(z, z)
     np.testing.assert_allclose(
-        kernel.comb(d2), [kernel.comb(row[:3]).tolist() + kernel.comb(row)[3:].tolist() for row in d2]
+        kernel.combinatorial(d2),
+        [kernel.combinatorial(row[:3]).tolist() + kernel.combinatorial(row)[3:].tolist() for row in d2],
     )
     r = np.sqrt(5 * d2) / 1.7
-    np.testing.assert_allclose(kernel.comb(d2), (1 + r + r**2 / 3) * np.exp(-r), rtol=1e-12)
+    np.testing.assert_allclose(kernel.combinatorial(d2), (1 + r + r**2 / 3) * np.exp(-r), rtol=1e-12)
 
 
 def test_standardising_takes_any_scale() -> None:
@@ -254,7 +270,13 @@ def test_a_large_covariance_matrix_is_that_of_its_rows() -> None:
 
 def test_one_move_changes_the_distances_of_kinds_apart_as_the_kernel_says() -> None:
     space = Space([Binary("b"), Categorical("c", ["x", "y", "z"]), Ordinal("o", [1, 2, 3, 4, 5])])
-    own = Hyper(comb=np.array([2.0, 0.7, 0.25]), cont=np.empty(0), signal=1.5, noise=0.01, rho=0.5)
+    own = Hyper(
+        combinatorial_lengthscales=np.array([2.0, 0.7, 0.25]),
+        real_lengthscales=np.empty(0),
+        signal=1.5,
+        noise=0.01,
+        rho=0.5,
+    )
     metric, points, z = Kernel(space, own).metric, rows(space, 9), np.array([[0.0, 1.0, 3.0]])
     columns, new = np.arange(3), np.array([1.0, 2.0, 0.0])
     moved = np.repeat(z, 3, axis=0)

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bounce import Bounce, InvalidInput, InvalidTell
-from bounce.trial import Trial
 from bounce.spec.tables import FACTS, Told, form, results, to_csv, to_json, to_parquet
+from bounce.trial import Trial
 from spaces import mixed
 
 PENDING = [Trial(i, {"x": i / 3, "kind": "a,b"}) for i in range(4)]
@@ -74,9 +74,7 @@ def test_names_and_values_survive_csv(trials: list[Trial]) -> None:
     names = list(trials[0].point)
     assert header[0] == "id"
     assert header[1 + len(names) :] == list(FACTS)
-    assert len({column.strip() if column.strip() in ("id", *FACTS) else column for column in header}) == len(
-        header
-    )
+    assert len({column.strip() if column.strip() in ("id", *FACTS) else column for column in header}) == len(header)
     for column, name in zip(header[1:], names, strict=False):
         assert column in (name, f"point.{name}")
     for row, trial in zip(rows, trials, strict=True):
@@ -150,9 +148,7 @@ def test_parquet_holds_every_fact(tmp_path: Path) -> None:
         assert table[name].to_pylist() == [trial.point[name] for trial in trials]
     for fact in ("id", *FACTS):
         assert table[fact].to_pylist() == [getattr(trial, fact) for trial in trials]
-    to_parquet(
-        [replace(trial, value=None, error=None, state="pending") for trial in trials], tmp_path / "p.parquet"
-    )
+    to_parquet([replace(trial, value=None, error=None, state="pending") for trial in trials], tmp_path / "p.parquet")
     assert str(parquet.read_table(tmp_path / "p.parquet").schema.field("value").type) == "double"
     to_parquet([], tmp_path / "empty.parquet")
     assert parquet.read_table(tmp_path / "empty.parquet").num_rows == 0

@@ -8,9 +8,9 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 from bounce import Bounce
-from bounce.trial import Scalar
-from bounce.optimizer.state import Head, Record
 from bounce.gp.threads import one_thread
+from bounce.optimizer.state import Head, Record
+from bounce.trial import Scalar
 from spaces import reals
 
 BLAS = ThreadpoolController().select(internal_api="openblas")

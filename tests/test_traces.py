@@ -11,9 +11,9 @@ import pytest
 
 from bounce import benchmarks
 from bounce.benchmarks import Labs
+from bounce.benchmarks.traces import FIELDS, Trace, grouped, path_of, read, record, summaries
 from bounce.errors import InvalidInput
 from bounce.report.plots import comparison
-from bounce.benchmarks.traces import FIELDS, Trace, grouped, path_of, read, record, summaries
 
 COMMAND = [sys.executable, "-m", "bounce"]
 
@@ -53,9 +53,7 @@ def test_the_number_of_jobs_changes_nothing(tmp_path: Path) -> None:
         return [row["point"] for row in read(path).rows]
 
     for jobs in ("1", "2"):
-        done = run(
-            *f"benchmark labs20 --evals 9 --seeds 2 --jobs {jobs} --out j{jobs}.jsonl".split(), cwd=tmp_path
-        )
+        done = run(*f"benchmark labs20 --evals 9 --seeds 2 --jobs {jobs} --out j{jobs}.jsonl".split(), cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     for seed in range(2):
         assert points(tmp_path / f"j1-seed{seed}.jsonl") == points(tmp_path / f"j2-seed{seed}.jsonl")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bounce.subspace.trust_region import COMB_FLOOR, CONT_CAP, CONT_FLOOR, TrustRegion, after, improves
+from bounce.subspace.trust_region import RADIUS_FLOOR, SIDE_CAP, SIDE_FLOOR, TrustRegion, after, improves
 
 
 def bounce(region: TrustRegion, success: bool, n: int = 1) -> TrustRegion:
@@ -16,11 +16,11 @@ def bounce(region: TrustRegion, success: bool, n: int = 1) -> TrustRegion:
 
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(1, 60), st.integers(1, 7))
 def test_failures_alone_collapse_the_region_exactly_when_its_budget_is_spent(
-    n_comb: int, n_cont: int, batches: int, n: int
+    n_combinatorial: int, n_real: int, batches: int, n: int
 ) -> None:
-    if not n_comb and not n_cont:
-        n_comb = 1
-    region = TrustRegion.fresh(n_comb, n_cont, batches * n)
+    if not n_combinatorial and not n_real:
+        n_combinatorial = 1
+    region = TrustRegion.fresh(n_combinatorial, n_real, batches * n)
     for _ in range(batches):
         assert not region.collapsed
         region = bounce(region, False, n)
@@ -29,14 +29,14 @@ def test_failures_alone_collapse_the_region_exactly_when_its_budget_is_spent(
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 9)), max_size=80), st.integers(0, 50), st.integers(0, 50))
-def test_lengths_stay_within_their_limits(history: list[tuple[bool, int]], n_comb: int, n_cont: int) -> None:
+def test_lengths_stay_within_their_limits(history: list[tuple[bool, int]], n_combinatorial: int, n_real: int) -> None:
     for strategy in ("bounce", "baxus", "casmopolitan"):
-        region = TrustRegion.fresh(n_comb, n_cont, 40)
+        region = TrustRegion.fresh(n_combinatorial, n_real, 40)
         for success, n in history:
             region = after(region, success, n, strategy=strategy, in_input=False)
-            assert region.comb == 0 if not n_comb else COMB_FLOOR <= region.comb <= n_comb
-            assert region.cont == 0 if not n_cont else CONT_FLOOR <= region.cont <= CONT_CAP
-            assert region.radius <= n_comb
+            assert region.comb == 0 if not n_combinatorial else RADIUS_FLOOR <= region.comb <= n_combinatorial
+            assert region.cont == 0 if not n_real else SIDE_FLOOR <= region.cont <= SIDE_CAP
+            assert region.radius <= n_combinatorial
 
 
 def test_one_failure_shrinks_each_kind_by_its_own_factor() -> None:
@@ -66,7 +66,7 @@ def test_an_overspent_space_ends_with_the_next_failure() -> None:
 
 def test_a_single_combinatorial_bin_ends_with_its_budget() -> None:
     region = TrustRegion.fresh(1, 0, 2)
-    assert region.comb == COMB_FLOOR
+    assert region.comb == RADIUS_FLOOR
     region = bounce(region, False)
     assert not region.collapsed
     assert bounce(region, True).collapsed
@@ -82,7 +82,7 @@ def test_a_kind_that_starts_at_its_floor_does_not_end_the_space() -> None:
 
 def test_a_success_of_a_huge_batch_is_no_overflow() -> None:
     region = bounce(TrustRegion.fresh(40, 3, 1), True, 500)
-    assert (region.comb, region.cont) == (40.0, CONT_CAP)
+    assert (region.comb, region.cont) == (40.0, SIDE_CAP)
 
 
 def test_a_collapsed_region_stays_collapsed() -> None:
@@ -150,4 +150,4 @@ def test_the_older_strategies_expand_after_three_successes_in_a_row() -> None:
     assert [region.comb, region.cont] == pytest.approx([60.0, 1.2])
     for _ in range(3):
         region = after(region, True, 1, strategy="baxus", in_input=False)
-    assert (region.comb, region.cont) == (100.0, CONT_CAP)
+    assert (region.comb, region.cont) == (100.0, SIDE_CAP)

@@ -263,9 +263,7 @@ class Reference:
         self.cont = matern(case.cont, np.flatnonzero(kinds == "real").tolist())
         kernels = [k for k, used in ((self.comb, (kinds != "real").any()), (self.cont, case.reals)) if used]
         base = Mixture(self.comb, self.cont, case.rho) if case.is_mixed else kernels[0]
-        self.kernel = ScaleKernel(
-            base, outputscale_prior=GammaPrior(1.5, 0.5), outputscale_constraint=exponential()
-        )
+        self.kernel = ScaleKernel(base, outputscale_prior=GammaPrior(1.5, 0.5), outputscale_constraint=exponential())
         self.kernel.outputscale = torch.tensor(case.signal)
         self.likelihood = GaussianLikelihood(noise_prior=GammaPrior(1.1, 0.1), noise_constraint=exponential())
         self.likelihood.noise = torch.tensor(case.noise)

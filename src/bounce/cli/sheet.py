@@ -55,14 +55,14 @@ def sheet(trials: Sequence[Trial], width: int, *, to_fill: bool = False) -> Iter
 
 
 def _width(columns: Sequence[Sequence[str]]) -> int:
-    return sum(max(map(cell_len, column)) + BORDER for column in columns) + 1
+    return sum(max(map(cell_len, cells)) + BORDER for cells in columns) + 1
 
 
 def _table(columns: Sequence[Sequence[str]], widest_first: int | None = None) -> Table:
     table = Table()
-    for place, column in enumerate(columns):
-        table.add_column(Text(column[0]), overflow="fold", max_width=None if place else widest_first)
-    for row in zip(*(column[1:] for column in columns), strict=True):
+    for place, cells in enumerate(columns):
+        table.add_column(Text(cells[0]), overflow="fold", max_width=None if place else widest_first)
+    for row in zip(*(cells[1:] for cells in columns), strict=True):
         table.add_row(*map(Text, row))
     return table
 
