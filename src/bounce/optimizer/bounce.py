@@ -17,16 +17,12 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
-from bounce.acquire.candidates import Seen
-from bounce.acquire.design import Design, initial_points
 from bounce.errors import InvalidInput, InvalidOption, InvalidState, InvalidTell, NothingToAsk
 from bounce.gp.threads import one_thread
-from bounce.optimizer.model import Model
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
+from bounce.optimizer.planner import Planner, all_codes
 from bounce.optimizer.state import (
     VERSION,
-    Fit,
-    Head,
     Record,
     head_from_dict,
     head_to_dict,
@@ -35,17 +31,10 @@ from bounce.optimizer.state import (
     record_to_dict,
     upgraded,
 )
-from bounce.spaces.parameters import Codes
 from bounce.spaces.space import Space
-from bounce.subspace.schedule import Schedule
-from bounce.subspace.stages import Stage, Stages
+from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import after, improves
 from bounce.trial import Trial, finite, is_single, listed
-
-INITIAL_DIMS, INITIAL_DIMS_REAL = (
-    5,
-    2,
-)  # bins of the first stage; the latter where all are real (notes, decision 14)
 
 
 class Bounce:
@@ -74,17 +63,20 @@ class Bounce:
                 f"initial_dims={checked.initial_dims} is raised to {kinds}: each kind of variable needs a bin",
                 stacklevel=2,
             )
-        stage = self._stages.first(rng=self._rng)
-        self._head = Head(stage, self._design(stage.entered), None)
+        self._head = self._planner.first(rng=self._rng)
 
     def _start(self, space: Space, options: Options) -> None:
         """Set up everything but the head."""
-        self.space, self._options = space, options
+        self.space = space
+        self._planner = Planner(space, options)
         self._rng = np.random.default_rng(options.seed)
         self._records: list[Record] = []
         self._tells = 0
         self._keys: set[bytes] = set()
-        self._model = Model(options.method)
+
+    @property
+    def _options(self) -> Options:
+        return self._planner.options
 
     # What a user sees
 
@@ -158,7 +150,9 @@ class Bounce:
         saved = self._rng.bit_generator.state
         try:
             with one_thread():
-                head, drafts = self._plan(min(n, self.remaining))
+                head, drafts = self._planner.plan(
+                    self._head, self._records, min(n, self.remaining), known=self._keys, rng=self._rng
+                )
             if not drafts:
                 raise NothingToAsk("no unseen point of the space could be found", reason="space")
         except BaseException:
@@ -220,13 +214,8 @@ class Bounce:
                 f"budget must be at least {len(self._records)}, the trials asked for so far, not {budget}",
                 option="budget",
             )
-        self._options = replace(self._options, budget=budget)
-        design, stage = self._head.design, self._head.stage
-        # A design that the old budget cut short gets its full size.
-        size = min(self._options.initial_points, budget - (stage.entered - design.size))
-        more = max(0, size - design.size)
-        stage = self._stages.extended(replace(stage, entered=stage.entered + more), self._codes())
-        self._head = replace(self._head, stage=stage, design=replace(design, size=design.size + more))
+        self._planner = replace(self._planner, options=replace(self._options, budget=budget))
+        self._head = self._planner.extended(self._head, self._records)
 
     # How it is kept
 
@@ -280,91 +269,10 @@ class Bounce:
         if told != list(range(len(told))) or state["tells"] != len(told) or fitted > len(told):
             raise InvalidState(f"the state has {state['tells']!r} tells, but its trials say {len(told)}")
         optimizer._records, optimizer._tells = records, len(told)
-        optimizer._keys = set(optimizer.space.keys(optimizer._codes()))
+        optimizer._keys = set(optimizer.space.keys(all_codes(optimizer.space, records)))
         if len(optimizer._keys) != len(records) or len(records) > optimizer._options.budget:
             raise InvalidState("the state has a trial twice, or more trials than its budget")
         return optimizer
-
-    # Where the algorithm goes
-
-    @property
-    def _stages(self) -> Stages:
-        """Which stage follows which, under the options."""
-        options, space = self._options, self.space
-        default = INITIAL_DIMS if len(space.combinatorial) else INITIAL_DIMS_REAL
-        schedule = Schedule(
-            input_dim=len(space),
-            initial_dim=min(max(options.initial_dims or default, len(set(space.kinds))), len(space)),
-            new_bins=options.new_bins,
-            budget_to_input=options.budget_to_input or options.budget / 2,
-            initial_points=options.initial_points,
-        )
-        return Stages(space, options.budget, schedule, options.method, options.low_sequency)
-
-    def _codes(self) -> Codes:
-        return np.array([record.codes for record in self._records]).reshape(len(self._records), len(self.space))
-
-    def _design(self, size: int) -> Design:
-        return Design(seed=int(self._rng.integers(2**32)), size=size)
-
-    def _plan(self, n: int) -> tuple[Head, list[Record]]:
-        """Choose n points, and the head that explains them; nothing of this object changes but caches."""
-        head, drafts = self._head, list[Record]()
-        seen = Seen(head.stage.embedding, self._keys)
-        while len(drafts) < n:
-            if head.stage.region.collapsed:
-                head = self._next(head, len(drafts))
-            stage, need = head.stage, n - len(drafts)
-            seen = seen.within(stage.embedding)
-            design_left = head.design.size - head.design.used
-            known = bool(observations(self._records, stage.restart))
-            if design_left > 0 or not known:
-                count = min(need, design_left) if known else need
-                z = initial_points(head.design, count, seen, rng=self._rng)
-                found: list[tuple[Codes, float | None]] = [(row, None) for row in z]
-                head = replace(head, design=replace(head.design, used=head.design.used + len(z)))
-            else:
-                count = need
-                sign = self._options.sign
-                head, chosen = self._model.propose(
-                    head, self._records, drafts, count, seen=seen, sign=sign, rng=self._rng
-                )
-                found = [(proposal.z, proposal.value) for proposal in chosen]
-            drafts += [self._draft(stage, len(drafts) + i, z, value) for i, (z, value) in enumerate(found)]
-            if len(found) < count:  # the target space holds no unseen point: split at once
-                if stage.embedding.is_input:
-                    break
-                head = self._next(head, len(drafts))
-        return head, self._with_points(drafts)
-
-    def _next(self, head: Head, drafted: int) -> Head:
-        """Return the head at the beginning of the next stage."""
-        asked = len(self._records) + drafted
-        stage = self._stages.next(head.stage, self._codes(), asked=asked, rng=self._rng)
-        if stage.restart != head.stage.restart:
-            return Head(stage, self._design(stage.entered - asked), None)
-        return replace(head, stage=stage, fit=_inherited(head, stage))
-
-    def _draft(self, stage: Stage, place: int, z: Codes, value: float | None) -> Record:
-        batch = len(self._records)
-        trial = Trial(
-            id=batch + place,
-            point={},
-            stage=stage.number,
-            target_dim=len(stage.embedding.members),
-            radius=float(stage.region.radius),
-            side=float(stage.region.side),
-            restart=stage.restart,
-            acquisition=value,
-        )
-        return Record(trial, stage.embedding.up(z[None])[0], batch)
-
-    def _with_points(self, drafts: list[Record]) -> list[Record]:
-        """Return drafts with the points that their codes stand for."""
-        points = self.space.decode(np.stack([draft.codes for draft in drafts])) if drafts else []
-        return [
-            replace(draft, trial=replace(draft.trial, point=point)) for draft, point in zip(drafts, points, strict=True)
-        ]
 
     # What comes back
 
@@ -420,16 +328,6 @@ class Bounce:
             in_input=stage.embedding.is_input,
         )
         self._head = replace(self._head, stage=replace(stage, region=region))
-
-
-def _inherited(head: Head, stage: Stage) -> Fit | None:
-    """Return the last fit for the next stage, each new bin with the lengthscale of its parent."""
-    if head.fit is None:
-        return None
-    old, new = head.stage.embedding, stage.embedding
-    place = np.searchsorted(old.latent.reals, old.parents(new)[new.latent.reals])
-    hyper = replace(head.fit.hyper, real_lengthscales=head.fit.hyper.real_lengthscales[place])
-    return replace(head.fit, hyper=hyper)
 
 
 def _seconds(seconds: float | None) -> float | None:

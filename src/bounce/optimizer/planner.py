@@ -1,0 +1,144 @@
+"""Planning: which points an ask returns, and the head that explains them (algorithm 1).
+
+The invariant: a plan changes nothing but caches and the generator. A run is its head and its records; whoever
+keeps these two keeps the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from bounce.acquire.candidates import Seen
+from bounce.acquire.design import Design, initial_points
+from bounce.optimizer.model import Model
+from bounce.optimizer.options import Options
+from bounce.optimizer.state import Fit, Head, Record, observations
+from bounce.spaces.parameters import Codes
+from bounce.spaces.space import Space
+from bounce.subspace.schedule import Schedule
+from bounce.subspace.stages import Stage, Stages
+from bounce.trial import Trial
+
+INITIAL_DIMS = 5  # bins of the first stage (notes, decision 14) ...
+INITIAL_DIMS_REAL = 2  # ... where every variable is real
+
+
+def all_codes(space: Space, records: Sequence[Record]) -> Codes:
+    """Return the codes (n, D) of all trials."""
+    return np.array([record.codes for record in records]).reshape(len(records), len(space))
+
+
+@dataclass(frozen=True, eq=False)
+class Planner:
+    """What chooses the next points of a run, under its options."""
+
+    space: Space
+    options: Options
+
+    @cached_property
+    def _model(self) -> Model:
+        return Model(self.options.method)
+
+    @property
+    def stages(self) -> Stages:
+        """Which stage follows which."""
+        options, space = self.options, self.space
+        default = INITIAL_DIMS if len(space.combinatorial) else INITIAL_DIMS_REAL
+        schedule = Schedule(
+            input_dim=len(space),
+            initial_dim=min(max(options.initial_dims or default, len(set(space.kinds))), len(space)),
+            new_bins=options.new_bins,
+            budget_to_input=options.budget_to_input or options.budget / 2,
+            initial_points=options.initial_points,
+        )
+        return Stages(space, options.budget, schedule, options.method, options.low_sequency)
+
+    def first(self, *, rng: np.random.Generator) -> Head:
+        """Return the head of a run that begins."""
+        stage = self.stages.first(rng=rng)
+        return Head(stage, _design(stage.entered, rng=rng), None)
+
+    def extended(self, head: Head, records: Sequence[Record]) -> Head:
+        """Return the head under a new budget; a design that the old one cut short gets its full size."""
+        design, stage = head.design, head.stage
+        size = min(self.options.initial_points, self.options.budget - (stage.entered - design.size))
+        more = max(0, size - design.size)
+        stage = self.stages.extended(replace(stage, entered=stage.entered + more), all_codes(self.space, records))
+        return replace(head, stage=stage, design=replace(design, size=design.size + more))
+
+    def plan(
+        self, head: Head, records: Sequence[Record], n: int, *, known: Container[bytes], rng: np.random.Generator
+    ) -> tuple[Head, list[Record]]:
+        """Choose up to n points whose keys are not known, and return the head that explains them."""
+        drafts = list[Record]()
+        seen = Seen(head.stage.embedding, known)
+        while len(drafts) < n:
+            if head.stage.region.collapsed:
+                head = self._next(head, records, len(drafts), rng=rng)
+            stage, need = head.stage, n - len(drafts)
+            seen = seen.within(stage.embedding)
+            design_left = head.design.size - head.design.used
+            learned = bool(observations(records, stage.restart))
+            if design_left > 0 or not learned:
+                count = min(need, design_left) if learned else need
+                z = initial_points(head.design, count, seen, rng=rng)
+                found: list[tuple[Codes, float | None]] = [(row, None) for row in z]
+                head = replace(head, design=replace(head.design, used=head.design.used + len(z)))
+            else:
+                count, sign = need, self.options.sign
+                head, chosen = self._model.propose(head, records, drafts, count, seen=seen, sign=sign, rng=rng)
+                found = [(proposal.z, proposal.value) for proposal in chosen]
+            for z_row, value in found:
+                drafts.append(_draft(stage, len(records), len(drafts), z_row, value))
+            if len(found) < count:  # the target space holds no unseen point: split at once
+                if stage.embedding.is_input:
+                    break
+                head = self._next(head, records, len(drafts), rng=rng)
+        return head, self._with_points(drafts)
+
+    def _next(self, head: Head, records: Sequence[Record], drafted: int, *, rng: np.random.Generator) -> Head:
+        """Return the head at the beginning of the next stage."""
+        asked = len(records) + drafted
+        stage = self.stages.next(head.stage, all_codes(self.space, records), asked=asked, rng=rng)
+        if stage.restart != head.stage.restart:
+            return Head(stage, _design(stage.entered - asked, rng=rng), None)
+        return replace(head, stage=stage, fit=_inherited(head, stage))
+
+    def _with_points(self, drafts: list[Record]) -> list[Record]:
+        """Return drafts with the points that their codes stand for."""
+        points = self.space.decode(np.stack([draft.codes for draft in drafts])) if drafts else []
+        return [
+            replace(draft, trial=replace(draft.trial, point=point)) for draft, point in zip(drafts, points, strict=True)
+        ]
+
+
+def _design(size: int, *, rng: np.random.Generator) -> Design:
+    return Design(seed=int(rng.integers(2**32)), size=size)
+
+
+def _draft(stage: Stage, batch: int, place: int, z: Codes, value: float | None) -> Record:
+    trial = Trial(
+        id=batch + place,
+        point={},
+        stage=stage.number,
+        target_dim=len(stage.embedding.members),
+        radius=float(stage.region.radius),
+        side=float(stage.region.side),
+        restart=stage.restart,
+        acquisition=value,
+    )
+    return Record(trial, stage.embedding.up(z[None])[0], batch)
+
+
+def _inherited(head: Head, stage: Stage) -> Fit | None:
+    """Return the last fit for the next stage, each new bin with the lengthscale of its parent."""
+    if head.fit is None:
+        return None
+    old, new = head.stage.embedding, stage.embedding
+    place = np.searchsorted(old.latent.reals, old.parents(new)[new.latent.reals])
+    hyper = replace(head.fit.hyper, real_lengthscales=head.fit.hyper.real_lengthscales[place])
+    return replace(head.fit, hyper=hyper)
