@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from bounce.acquire.improvement import Acquisition
 from bounce.acquire.neighbourhood import Neighbourhood, around, ball, ball_size, moved_reals, sample, wider
 from bounce.gp.linalg import Array
+from bounce.gp.points import Points
 from bounce.spaces.parameters import Codes
 from bounce.subspace.embedding import Embedding
 
@@ -91,7 +92,7 @@ class Candidates:
 
     @staticmethod
     def _with_data(acquisition: Acquisition, z: Codes) -> Array:
-        return acquisition.gp.kernel(z, acquisition.gp.z[: len(acquisition.beta)])
+        return acquisition.gp.kernel(Points(z), acquisition.gp.points[: len(acquisition.beta)])
 
     def forget(self, acquisition: Acquisition) -> None:
         """Begin with the bounds again, where what is to be improved upon has changed."""
@@ -112,7 +113,7 @@ class Candidates:
         done = 0
         while done < len(order) and self.values[order[done]] >= best[0]:
             block = order[done : done + AT_ONCE]
-            beside = gp.kernel(self.z[block], gp.z[n_data:])
+            beside = gp.kernel(Points(self.z[block]), gp.points[n_data:])
             values = acquisition.of_whitened(gp.whitened(np.concatenate([self._cross[block], beside], axis=1)))
             self.values[block] = values
             best = np.sort(np.concatenate([best, values]))[-len(best) :]

@@ -19,8 +19,9 @@ from functools import cached_property
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from bounce.gp.kernels import matern52_and_slope, squared_distance
+from bounce.gp.kernels import matern52_and_slope
 from bounce.gp.linalg import Array, orthonormal, product, solve_lower
+from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from bounce.spaces.parameters import Codes
 
@@ -78,8 +79,8 @@ class Acquisition:
     """What is to be improved upon beside no fixed points."""
 
     @classmethod
-    def of(cls, data: GP, y: Array, fixed: Codes, normals: Array, best: float | None = None) -> Acquisition:
-        """Build it from a GP on the data, its targets, fixed points (p, d) and standard normals (≥ p, S).
+    def of(cls, data: GP, y: Array, fixed: Points, normals: Array, best: float | None = None) -> Acquisition:
+        """Build it from a GP on the data, its targets, fixed points and standard normals (≥ p, S).
 
         `best` is what is to be improved upon: the lowest target unless something else is given.
         """
@@ -156,7 +157,7 @@ class Acquisition:
 
     def __call__(self, z: Codes) -> Array:
         """Return values (m,) at latent points."""
-        return self.of_whitened(self.gp.whitened(self.gp.kernel(z, self.gp.z)))
+        return self.of_whitened(self.gp.whitened(self.gp.kernel(Points(z), self.gp.points)))
 
     def with_gradient(self, z: Codes, k_c: Array | None = None) -> tuple[Array, Array]:
         """Return values (m,) and their gradients (m, n_real) with respect to the reals.
@@ -166,10 +167,10 @@ class Acquisition:
         gp, kernel = self.gp, self.gp.kernel
         space, hyper = kernel.space, kernel.hyper
         x, points = kernel.scaled(z), gp.scaled
-        r2 = squared_distance(x, points)
+        r2 = kernel.real_distance(Points(z), gp.points)
         k_r, slope = matern52_and_slope(r2)
         if len(space.combinatorial):
-            k_c = kernel.combinatorial(kernel.metric(z, gp.z)) if k_c is None else k_c
+            k_c = kernel.combinatorial(kernel.metric(Points(z), gp.points)) if k_c is None else k_c
             by_r = hyper.rho * k_c + (1.0 - hyper.rho)
             cross = kernel.mix(k_c, k_r)
         else:

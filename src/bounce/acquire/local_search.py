@@ -18,6 +18,7 @@ from bounce.acquire.candidates import Seen
 from bounce.acquire.improvement import Acquisition
 from bounce.acquire.neighbourhood import Neighbourhood, neighbours
 from bounce.gp.linalg import Array, blocks
+from bounce.gp.points import Points
 from bounce.spaces.parameters import Codes
 
 CONTENDERS = 4  # searches that go on to the end; of more, the better half after every step (`Method.search`)
@@ -69,18 +70,18 @@ class _Search:
     def __init__(self, acquisition: Acquisition, z: Codes, values: Array) -> None:
         self.acquisition, self.z, self.values = acquisition, z.copy(), values.copy()
         self.gp, self.kernel = acquisition.gp, acquisition.gp.kernel
-        self.d2 = np.empty((len(z), len(self.gp.z)))
+        self.d2 = np.empty((len(z), len(self.gp.points)))
         # k_r stays as it is while bins change.
-        self.k_r = self.kernel.real(z, self.gp.z) if len(self.kernel.space.reals) else None
+        self.k_r = self.kernel.real(Points(z), self.gp.points) if len(self.kernel.space.reals) else None
 
     def bound(self, moves: Moves, rows: NDArray[np.intp]) -> None:
         """Give all moves of these rows their bounds, or at once their worth where that is as fast."""
-        self.d2[rows] = self.kernel.metric(self.z[rows], self.gp.z)
-        if len(moves.row) * len(self.gp.z) ** 2 < SMALL:
+        self.d2[rows] = self.kernel.metric(Points(self.z[rows]), self.gp.points)
+        if len(moves.row) * len(self.gp.points) ** 2 < SMALL:
             self._look(moves, np.arange(len(moves.row)))
             return
         screen = self.acquisition.screen(self.gp.whitened(self._mixed(self.d2[rows], rows)))
-        for block in blocks(len(moves.row), len(self.gp.z)):
+        for block in blocks(len(moves.row), len(self.gp.points)):
             moves.worth[block] = self.acquisition.bound(self._covariances(moves, block), screen)
 
     def step(self, moves: Moves, rows: NDArray[np.intp], seen: Seen) -> NDArray[np.intp]:
@@ -138,7 +139,7 @@ class _Search:
     def _covariances(self, moves: Moves, part: slice | NDArray[np.intp]) -> Array:
         """Return the covariances of the points that some moves lead to with the model's points."""
         row, column = moves.row[part], moves.column[part]
-        d2 = self.kernel.metric.moved(self.d2[row], column, self.z[row, column], moves.code[part], self.gp.z)
+        d2 = self.kernel.metric.moved(self.d2[row], column, self.z[row, column], moves.code[part], self.gp.points)
         return self._mixed(d2, row)
 
     def _mixed(self, d2: Array, row: NDArray[np.intp]) -> Array:

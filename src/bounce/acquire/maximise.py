@@ -25,6 +25,7 @@ from bounce.acquire.improvement import SAMPLES, Acquisition
 from bounce.acquire.local_search import CONTENDERS, contenders, first_of_each, local_search
 from bounce.acquire.neighbourhood import Neighbourhood, around, neighbours
 from bounce.gp.linalg import Array
+from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from bounce.spaces.parameters import Codes, on_grid
 
@@ -88,7 +89,7 @@ class Effort(NamedTuple):
         if search.region.method.search == "full":
             return cls(STARTS, ROUNDS, REAL_ITERATIONS)
         moves = len(neighbours(search.region, search.region.centre[None])[0])
-        starts = int(np.clip(SCAN // max(1, moves * len(search.gp.z)), CONTENDERS, STARTS))
+        starts = int(np.clip(SCAN // max(1, moves * len(search.gp.points)), CONTENDERS, STARTS))
         return cls(starts, ROUNDS, MIXED_ITERATIONS)
 
     def next(self, search: Search) -> Effort:
@@ -108,8 +109,8 @@ def _move_reals(acquisition: Acquisition, region: Neighbourhood, starts: Starts,
     reals = region.space.reals
     shape = (len(z), len(reals))
     low, high = region.box
-    kernel, points = acquisition.gp.kernel, acquisition.gp.z
-    k_c = kernel.combinatorial(kernel.metric(z, points)) if len(region.space.combinatorial) else None
+    kernel, points = acquisition.gp.kernel, acquisition.gp.points
+    k_c = kernel.combinatorial(kernel.metric(Points(z), points)) if len(region.space.combinatorial) else None
 
     def loss(flat: Array) -> tuple[float, Array]:
         moved = z.copy()
@@ -171,7 +172,7 @@ def _beside(region: Neighbourhood, z: Codes, *, rng: np.random.Generator) -> Cod
     return near[region.distance(near) <= region.changes]
 
 
-def propose(search: Search, pending: Codes, n: int, *, rng: np.random.Generator) -> list[Proposal]:
+def propose(search: Search, pending: Points, n: int, *, rng: np.random.Generator) -> list[Proposal]:
     """Choose up to n unseen points greedily; fewer, or none, where the target space runs out of them."""
     batch = _Batch(search, pending, n, rng=rng)
     while len(batch.chosen) < n and batch.choose():
@@ -182,7 +183,7 @@ def propose(search: Search, pending: Codes, n: int, *, rng: np.random.Generator)
 class _Batch:
     """A batch while it is chosen."""
 
-    def __init__(self, search: Search, pending: Codes, n: int, *, rng: np.random.Generator) -> None:
+    def __init__(self, search: Search, pending: Points, n: int, *, rng: np.random.Generator) -> None:
         self.search, self.n, self.rng = search, n, rng
         self.chosen: list[Proposal] = []
         self.fixed = pending
@@ -231,6 +232,6 @@ class _Batch:
             others = np.delete(z, top, axis=0)
             candidates.add(acquisition, np.concatenate([others, _beside(self.search.region, z[top], rng=self.rng)]))
         self.chosen.append(Proposal(z[top], float(values[top]) + math.log(self.search.caution)))
-        self.fixed = np.concatenate([self.fixed, z[top : top + 1]])
+        self.fixed = self.fixed.joined(Points(z[top : top + 1]))
         self.search.seen.take(z[top : top + 1])
         self.effort = self.effort.next(self.search)

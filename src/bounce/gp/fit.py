@@ -3,7 +3,7 @@
 Targets are standardised. The prior mean is zero, or the constant of highest likelihood (`Method.mean`). The priors
 are those of the paper (appendix "Implementation details"), as densities of the natural parameters (notes, decision 7).
 
-Shapes: Z (n, d) latent codes, y (n,) targets, θ the parameters of the fit.
+Shapes: n points, y (n,) targets, θ the parameters of the fit.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from scipy.special import gammaln
 
 from bounce.gp.kernels import Hyper, Metric, matern52_and_slope, squared_distance
 from bounce.gp.linalg import Array, cholesky, inverse, product, solve
+from bounce.gp.points import Points
 from bounce.method import Method
-from bounce.spaces.parameters import Codes
 from bounce.spaces.space import Space
 
 # Γ(shape, rate), paper, implementation details.
@@ -70,7 +70,7 @@ class LogPosterior:
     or one for each combinatorial kind (`Method.lengthscales`).
     """
 
-    def __init__(self, space: Space, z: Codes, y: Array, method: Method) -> None:
+    def __init__(self, space: Space, points: Points, y: Array, method: Method) -> None:
         self.space, self.y, self.n, self.method = space, y, len(y), method
         self.n_real = len(space.reals)
         self.combinatorial = bool(len(space.combinatorial))
@@ -81,14 +81,13 @@ class LogPosterior:
         self.at = len(groups)  # where the reals begin in θ
         self.d2 = np.empty((self.at, self.n, self.n))
         for d2, group in zip(self.d2, groups, strict=True):
-            columns = space.of_kind(*group)
-            d2[:] = Metric(Space([space.parameters[j] for j in columns]))(z[:, columns], z[:, columns])
+            d2[:] = Metric(space, only=group)(points, points)
         lengthscales = self.at + self.n_real
         self.priors = np.array([LENGTHSCALE_PRIOR] * lengthscales + [SIGNAL_PRIOR, NOISE_PRIOR]).T
-        self.reals = z[:, space.reals] - 0.5
+        self.reals, self.bin_of_real = points.reals(space)
         self.index: NDArray[np.intp] | None = None
         largest = Metric(space).largest
-        if self.at == 1 and largest is not None:
+        if self.at == 1 and largest is not None and points.foreign is None:
             self.index, self.levels = self.d2[0].astype(np.intp), np.arange(largest + 1.0)
 
     def pack(self, hyper: Hyper) -> Array:
@@ -165,7 +164,7 @@ class LogPosterior:
         if self.combinatorial:
             k_c, slopes_c = self._combinatorial(h)
         if self.n_real:
-            x = self.reals / h.real_lengthscales
+            x = self.reals / h.real_lengthscales[self.bin_of_real]
             r2 = squared_distance(x, x)
             np.fill_diagonal(r2, 0.0)
             k_r, slope_r = matern52_and_slope(r2)
@@ -187,7 +186,7 @@ class LogPosterior:
             # Σ_ab w_ab (x_aj − x_bj)² for all j at once; r² depends on log ℓ_j as ℓ_j^{−2}.
             x = parts.x
             squares = 2.0 * (np.einsum("a,aj,aj->j", w.sum(axis=1), x, x) - np.einsum("aj,aj->j", x, product(w, x)))
-            gradient[at : at + self.n_real] = -2.0 * squares
+            gradient[at : at + self.n_real] = -2.0 * np.bincount(self.bin_of_real, squares, self.n_real)
         at += self.n_real
         gradient[at] = h.signal * _dot(g, parts.k)
         gradient[at + 1] = h.noise * np.trace(g)
@@ -196,11 +195,11 @@ class LogPosterior:
         return gradient
 
 
-def fit(space: Space, z: Codes, y: Array, starts: Sequence[Hyper], method: Method) -> Hyper:
+def fit(space: Space, points: Points, y: Array, starts: Sequence[Hyper], method: Method) -> Hyper:
     """Return the hyperparameters of the highest posterior found from some starts."""
     from scipy.optimize import minimize  # slow to import, so not before the first fit
 
-    posterior = LogPosterior(space, z, y, method)
+    posterior = LogPosterior(space, points, y, method)
 
     def loss(theta: Array) -> tuple[float, Array]:
         value, gradient = posterior(theta)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bounce.gp.linalg import Array, blocks, product
+from bounce.gp.points import NO_CODE, Foreign, Points
 from bounce.spaces.parameters import Codes, Kind
 from bounce.spaces.space import Space
 
@@ -86,6 +87,8 @@ class Kernel:
 
     space: Space
     hyper: Hyper
+    fractional: bool = False
+    """Whether some points are foreign, so that squared distances are fractions."""
 
     @cached_property
     def metric(self) -> Metric:
@@ -108,7 +111,7 @@ class Kernel:
     def combinatorial(self, d2: Array) -> Array:
         """Return k_c of squared combinatorial distances."""
         inverse = 1.0 / self.hyper.combinatorial_lengthscales[0] ** 2
-        largest = self.metric.largest
+        largest = None if self.fractional else self.metric.largest
         if largest is None or d2.size <= largest:
             return matern52(d2 * inverse)
         # The squared distances are small integers: look them up.
@@ -130,18 +133,43 @@ class Kernel:
         mixed *= self.hyper.signal
         return mixed
 
-    def real(self, a: Codes, b: Codes) -> Array:
-        """Return k_r of two sets of latent points."""
-        return matern52(squared_distance(self.scaled(a), self.scaled(b)))
+    def real_distance(self, a: Points, b: Points) -> Array:
+        """Return the squared distances of the reals, in lengthscales."""
+        r2 = squared_distance(self.scaled(a.z), self.scaled(b.z))
+        reals, steps = self.space.reals, np.zeros(len(self.space))
+        steps[reals] = 1.0 / self.hyper.real_lengthscales
+        return add_foreign(r2, a, b, steps)
 
-    def __call__(self, a: Codes, b: Codes) -> Array:
-        """Return the covariance matrix of two sets of latent points."""
+    def real(self, a: Points, b: Points) -> Array:
+        """Return k_r of two sets of points."""
+        return matern52(self.real_distance(a, b))
+
+    def __call__(self, a: Points, b: Points) -> Array:
+        """Return the covariance matrix of two sets of points."""
         covariance = np.empty((len(a), len(b)))
         for rows in blocks(*covariance.shape):
-            k_c = self.combinatorial(self.metric(a[rows], b)) if len(self.space.combinatorial) else None
-            k_r = self.real(a[rows], b) if len(self.space.reals) else None
+            some = a[rows]
+            k_c = self.combinatorial(self.metric(some, b)) if len(self.space.combinatorial) else None
+            k_r = self.real(some, b) if len(self.space.reals) else None
             covariance[rows] = self.mix(k_c, k_r)
         return covariance
+
+
+def add_foreign(d2: Array, a: Points, b: Points, steps: Array) -> Array:
+    """Add what foreign points have beside the means over their bins to squared distances of lines, in place.
+
+    `steps` (d,) is the length of one code in each bin, 0 for a bin that does not count.
+    """
+    if b.foreign is not None:
+        d2[:, b.foreign.rows] += b.foreign.variance @ steps**2
+    if a.foreign is not None:
+        d2[a.foreign.rows] += (a.foreign.variance @ steps**2)[:, None]
+        if b.foreign is not None:
+            left = a.foreign.residuals(a.z[a.foreign.rows], steps)
+            right = b.foreign.residuals(b.z[b.foreign.rows], steps)
+            d2[np.ix_(a.foreign.rows, b.foreign.rows)] -= 2.0 * product(left, right.T)
+            np.maximum(d2, 0.0, out=d2)
+    return d2
 
 
 @dataclass(frozen=True)
@@ -151,11 +179,19 @@ class Metric:
     space: Space
     stretch: Mapping[Kind, float] = field(default_factory=dict)
     """Per kind, what its distances are multiplied by; 1 where it is not given."""
+    only: tuple[Kind, ...] = (Kind.BINARY, Kind.ORDINAL, Kind.CATEGORICAL)
+    """The kinds that count."""
 
     @cached_property
     def lines(self) -> NDArray[np.intp]:
         """The columns whose codes lie on a line: binary and ordinal."""
-        return self.space.of_kind(Kind.BINARY, Kind.ORDINAL)
+        columns = [self.space.of_kind(kind) for kind in (Kind.BINARY, Kind.ORDINAL) if kind in self.only]
+        return np.sort(np.concatenate([np.empty(0, dtype=np.intp), *columns]))
+
+    @cached_property
+    def categorical(self) -> NDArray[np.intp]:
+        """The columns without an order."""
+        return self.space.of_kind(Kind.CATEGORICAL)[: None if Kind.CATEGORICAL in self.only else 0]
 
     @cached_property
     def steps(self) -> Array:
@@ -178,29 +214,47 @@ class Metric:
             return None
         return len(self.space.of_kind(Kind.BINARY)) + 2 * len(self.space.of_kind(Kind.CATEGORICAL))
 
-    def __call__(self, a: Codes, b: Codes) -> Array:
-        """Return the squared distances between rows."""
-        lines, categorical = self.lines, self.space.of_kind(Kind.CATEGORICAL)
+    def __call__(self, a: Points, b: Points) -> Array:
+        """Return the squared distances between points."""
+        lines, categorical = self.lines, self.categorical
         if len(lines):
-            d2 = squared_distance(a[:, lines] * self.steps[lines], b[:, lines] * self.steps[lines])
+            d2 = squared_distance(a.z[:, lines] * self.steps[lines], b.z[:, lines] * self.steps[lines])
+            add_foreign(d2, a, b, self.steps)
         else:
             d2 = np.zeros((len(a), len(b)))
         if len(categorical):
-            dtype = np.uint16 if self.space.cardinalities.max() > 256 else np.uint8
+            foreign = a.foreign is not None or b.foreign is not None
+            dtype = np.uint16 if foreign or self.space.cardinalities.max() > 256 else np.uint8
             count = np.zeros((len(a), len(b)), dtype=np.uint8 if len(categorical) < 256 else np.uint16)
             differs = np.empty(count.shape, dtype=bool)
             for column_a, column_b in zip(
-                a[:, categorical].T.astype(dtype), b[:, categorical].T.astype(dtype), strict=True
+                a.z[:, categorical].T.astype(dtype), b.z[:, categorical].T.astype(dtype), strict=True
             ):
                 np.not_equal(column_a[:, None], column_b, out=differs)
                 count += differs
             d2 += self.jump * count
+            self._vote(d2, a, b)
         return d2
 
-    def moved(self, d2: Array, columns: NDArray[np.intp], old: Array, new: Array, points: Codes) -> Array:
+    def _vote(self, d2: Array, a: Points, b: Points) -> None:
+        """Replace the mismatches of foreign points in their categories by the votes of their variables."""
+        categorical = self.categorical
+        for distances, others, foreign in ((d2, a.z, b.foreign), (d2.T, b.z, a.foreign)):
+            if foreign is not None:
+                agreed = sum(
+                    foreign.votes[_vote_rows(foreign, np.array([j]), others[:, j])] for j in categorical.tolist()
+                )
+                norm = foreign.variance[:, categorical].sum(axis=1) - len(categorical)
+                distances[:, foreign.rows] += 0.5 * self.jump * (norm - 2.0 * agreed)
+        if a.foreign is not None and b.foreign is not None:
+            agreed = product(a.foreign.choices, b.foreign.choices.T)
+            d2[np.ix_(a.foreign.rows, b.foreign.rows)] += self.jump * (len(categorical) - agreed)
+            np.maximum(d2, 0.0, out=d2)
+
+    def moved(self, d2: Array, columns: NDArray[np.intp], old: Array, new: Array, points: Points) -> Array:
         """Return squared distances d2 (moves, n) to points after one code of each row changes, O(n) per row."""
         steps = self.steps[columns]
-        change = points.T[columns]
+        change = points.z.T[columns]
         off = np.flatnonzero(steps == 0)
         same = change[off]
         jumps = (same == old[off, None]).view(np.int8) - (same == new[off, None]).view(np.int8)
@@ -209,5 +263,14 @@ class Metric:
         change *= (-2.0 * size)[:, None]
         change += (size * (new + old))[:, None]
         change[off] = self.jump * jumps
+        foreign = points.foreign
+        if foreign is not None and len(off):
+            before, after = (foreign.votes[_vote_rows(foreign, columns[off], code[off])] for code in (old, new))
+            change[np.ix_(off, foreign.rows)] = self.jump * (before - after)
         change += d2
         return np.maximum(change, 0.0, out=change)
+
+
+def _vote_rows(foreign: Foreign, bins: NDArray[np.intp], codes: Array) -> NDArray[np.intp]:
+    """Return the rows of `votes` of codes in bins; the last one, of no votes, for a point without a code."""
+    return np.where(codes == NO_CODE, len(foreign.votes) - 1, foreign.first_vote[bins] + codes.astype(np.intp))

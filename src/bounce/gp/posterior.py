@@ -14,7 +14,7 @@ import numpy as np
 
 from bounce.gp.kernels import Kernel
 from bounce.gp.linalg import Array, cholesky, product, solve, solve_lower
-from bounce.spaces.parameters import Codes
+from bounce.gp.points import Points
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,34 +22,34 @@ class GP:
     """A Gaussian process conditioned on points: the kernel, the points and the factor of their covariance."""
 
     kernel: Kernel
-    z: Codes
+    points: Points
     factor: Array
 
     @classmethod
-    def at(cls, kernel: Kernel, z: Codes) -> GP:
+    def at(cls, kernel: Kernel, points: Points) -> GP:
         """Condition on noisy observations."""
-        covariance = kernel(z, z)
-        covariance[np.diag_indices(len(z))] += kernel.hyper.noise
-        return cls(kernel, z, cholesky(covariance))
+        covariance = kernel(points, points)
+        covariance[np.diag_indices(len(points))] += kernel.hyper.noise
+        return cls(kernel, points, cholesky(covariance))
 
     @cached_property
     def scaled(self) -> Array:
         """The reals of its points, in lengthscales."""
-        return self.kernel.scaled(self.z)
+        return self.kernel.scaled(self.points.z)
 
-    def extended(self, z: Codes, *, noise: float) -> GP:
+    def extended(self, points: Points, *, noise: float) -> GP:
         """Condition on more points: new rows of the factor, the old ones as they are."""
-        if not len(z):
+        if not len(points):
             return self
-        n, m = len(self.z), len(z)
-        cross = self.whitened(self.kernel(z, self.z))
-        covariance = self.kernel(z, z) - product(cross.T, cross)
+        n, m = len(self.points), len(points)
+        cross = self.whitened(self.kernel(points, self.points))
+        covariance = self.kernel(points, points) - product(cross.T, cross)
         covariance[np.diag_indices(m)] += noise
         factor = np.zeros((n + m, n + m), order="F")
         factor[:n, :n] = self.factor
         factor[n:, :n] = cross.T
         factor[n:, n:] = cholesky(covariance)
-        return GP(self.kernel, np.concatenate([self.z, z]), factor)
+        return GP(self.kernel, self.points.joined(points), factor)
 
     def whitened(self, cross: Array) -> Array:
         """Return L⁻¹·kᵀ (n, m) of cross-covariances k (m, n)."""
@@ -64,8 +64,8 @@ class GP:
         """Return the lowest posterior mean at its own points: y − noise·K⁻¹y."""
         return float((y - self.kernel.hyper.noise * solve(self.factor, y[:, None])[:, 0]).min())
 
-    def posterior(self, z: Codes, y: Array) -> tuple[Array, Array]:
+    def posterior(self, points: Points, y: Array) -> tuple[Array, Array]:
         """Return posterior mean and variance at points, given the targets."""
-        v = self.whitened(self.kernel(z, self.z))
+        v = self.whitened(self.kernel(points, self.points))
         mean = v.T @ solve_lower(self.factor, y[:, None])[:, 0]
         return mean, np.maximum(self.kernel.prior - np.einsum("nm,nm->m", v, v), 0.0)

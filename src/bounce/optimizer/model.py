@@ -22,13 +22,14 @@ from bounce.acquire.candidates import Seen
 from bounce.acquire.maximise import Proposal, Search, propose
 from bounce.acquire.neighbourhood import Neighbourhood
 from bounce.gp.fit import cold, fit
-from bounce.gp.kernels import Hyper, Kernel, Metric, squared_distance
+from bounce.gp.kernels import Hyper, Kernel, Metric
 from bounce.gp.linalg import Array
+from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from bounce.gp.targets import targets
 from bounce.method import Method
+from bounce.optimizer.foreign import points_of
 from bounce.optimizer.state import Fit, Head, Record, evidence
-from bounce.spaces.parameters import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.embedding import Embedding
 
@@ -43,7 +44,7 @@ class Data:
     """What a stage knows: points of its target space with their values, by id."""
 
     latent: Space
-    z: Codes
+    points: Points
     values: Array
     """What the model is told, to be minimised."""
     done: NDArray[np.bool_]
@@ -55,10 +56,11 @@ class Data:
         """Return those of some observations that are nearest to the best of them, by id; all if they are few."""
         if most is None or len(among) <= most:
             return among
-        z = self.z[among]
-        centre = z[np.argmin(np.where(self.done[among], self.values[among], np.inf))][None]
-        reals = self.latent.reals
-        d2 = Metric(self.latent)(z, centre)[:, 0] + squared_distance(z[:, reals], centre[:, reals])[:, 0]
+        points, best = self.points[among], np.argmin(np.where(self.done[among], self.values[among], np.inf))
+        centre = points[np.array([best])]
+        ones = Hyper(np.ones(1), np.ones(len(self.latent.reals)), 1.0, 1.0, 0.5)
+        d2 = Metric(self.latent)(points, centre)[:, 0]
+        d2 += Kernel(self.latent, ones).real_distance(points, centre)[:, 0]
         nearest = np.lexsort((-among, d2))[:most]  # of equally near ones, the newest
         return among[np.sort(nearest)]
 
@@ -68,7 +70,7 @@ class Model:
 
     def __init__(self, method: Method) -> None:
         self._method = method
-        self._latents: tuple[Embedding, Codes] | None = None
+        self._seen_from: tuple[Embedding, Points] | None = None
         self._base: tuple[tuple[int, int], GP] | None = None
 
     def propose(
@@ -90,18 +92,19 @@ class Model:
 
     def _data(self, head: Head, records: Sequence[Record], sign: float) -> Data:
         found, values = evidence(records, head.stage.restart, sign, self._method)
-        z = self._latent(head.stage.embedding, records)[[record.id for record in found]]
+        ids = np.array([record.id for record in found])
+        points = self._points(head.stage.embedding, records)[ids]
         done = np.array([record.trial.state == "done" for record in found])
-        return Data(head.stage.latent, z, values, done, np.array([record.tell for record in found]))
+        return Data(head.stage.latent, points, values, done, np.array([record.tell for record in found]))
 
-    def _latent(self, embedding: Embedding, records: Sequence[Record]) -> Codes:
-        """Return the latent codes of all trials; those from before a restart have some too, which mean nothing."""
-        cached = self._latents[1] if self._latents and self._latents[0] is embedding else None
+    def _points(self, embedding: Embedding, records: Sequence[Record]) -> Points:
+        """Return all trials as the stage sees them."""
+        cached = self._seen_from[1] if self._seen_from and self._seen_from[0] is embedding else None
         known = 0 if cached is None else len(cached)
         if known < len(records):
-            new = embedding.down(np.stack([record.codes for record in records[known:]]))[0]
-            cached = new if cached is None else np.concatenate([cached, new])
-            self._latents = (embedding, cached)
+            new = points_of(embedding, np.stack([record.codes for record in records[known:]]))
+            cached = new if cached is None else cached.joined(new)
+            self._seen_from = (embedding, cached)
         assert cached is not None
         return cached
 
@@ -115,7 +118,7 @@ class Model:
         if due:
             few = data.nearest(base, method.nearest_fit if len(data.latent.reals) else method.nearest)
             y = targets(data.values[base], method)[np.searchsorted(base, few)]  # in the units of all
-            hyper = fit(data.latent, data.z[few], y, self._starts(head), method)
+            hyper = fit(data.latent, data.points[few], y, self._starts(head), method)
             logger.debug("fit to %d observations: %s", len(few), hyper)
             head = replace(head, fit=Fit(hyper, tells=int(data.tells.max()) + 1, stage=head.stage.number))
         return head, np.concatenate([base, np.flatnonzero(since)]), len(base)
@@ -148,12 +151,13 @@ class Model:
         """Condition the process on the data, and say where to look."""
         assert head.fit is not None
         stage, hyper = head.stage, head.fit.hyper
-        z, y = data.z[order], targets(data.values[order], self._method)
+        points, y = data.points[order], targets(data.values[order], self._method)
         key = (stage.number, head.fit.tells)
         if self._base is None or self._base[0] != key:
-            self._base = (key, GP.at(Kernel(stage.latent, hyper), z[:base]))
-        gp = self._base[1].extended(z[base:], noise=hyper.noise)
-        centre = z[int(np.argmin(np.where(data.done[order], y, np.inf)))]
+            fractional = data.points.foreign is not None
+            self._base = (key, GP.at(Kernel(stage.latent, hyper, fractional), points[:base]))
+        gp = self._base[1].extended(points[base:], noise=hyper.noise)
+        centre = points.z[int(np.argmin(np.where(data.done[order], y, np.inf)))]
         reals, box = stage.latent.reals, np.empty((2, 0))
         if len(reals):
             box = stage.region.box(centre[reals], hyper.real_lengthscales, cap=self._method.box_cap)
@@ -161,11 +165,11 @@ class Model:
         mean = gp.mean(y) if self._method.mean == "constant" else 0.0
         return Search(gp, y - mean, region, seen)
 
-    def _pending(self, head: Head, records: Sequence[Record], drafts: Sequence[Record]) -> Codes:
-        """Return the latent codes of what is pending, this ask's drafts last."""
+    def _pending(self, head: Head, records: Sequence[Record], drafts: Sequence[Record]) -> Points:
+        """Return what is pending, this ask's drafts last."""
         stage = head.stage
         ids = [r.id for r in records if r.trial.state == "pending" and r.trial.restart == stage.restart]
-        pending = [self._latent(stage.embedding, records)[ids]]
+        pending = self._points(stage.embedding, records)[np.array(ids, dtype=np.intp)]
         if drafts:
-            pending.append(stage.embedding.down(np.stack([draft.codes for draft in drafts]))[0])
-        return np.concatenate(pending)[-PENDING_MOST:]
+            pending = pending.joined(points_of(stage.embedding, np.stack([draft.codes for draft in drafts])))
+        return pending[slice(-PENDING_MOST, None)]

@@ -4,8 +4,12 @@ The latent space is itself a `Space`, one parameter per bin. A bin holds variabl
 equals its bin's code or mirrors it; any other variable looks its code up in a table indexed by the bin's code,
 which carries signs, reversals, permutations and unequal cardinalities alike.
 
-The invariant: `up` is injective and, after a split, every point of the parent is a point of the child:
-`child.up(child.down(parent.up(z))) == parent.up(z)`, bit for bit.
+An embedding can be anchored at a point of the input space, which it then contains: signs and permutations are drawn so
+that they pass through it, ordinals and reals follow monotone maps through it that reach both ends. A bin of one
+variable needs no such map.
+
+The invariant: after a split, every point of the parent is a point of the child, bit for bit, since the variables' own
+maps stay what they were: `child.up(child.down(parent.up(z))) == parent.up(z)`.
 
 Shapes: input codes x (n, D), latent codes z (n, d).
 """
@@ -13,7 +17,7 @@ Shapes: input codes x (n, D), latent codes z (n, d).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bounce.errors import InvalidState
-from bounce.spaces.parameters import Binary, Categorical, Codes, Kind, Ordinal, Parameter, Real
+from bounce.spaces.parameters import GRID, Binary, Categorical, Codes, Kind, Ordinal, Parameter, Real, on_grid
 from bounce.spaces.space import Space
 
 CodeTable = NDArray[np.intp]
@@ -54,6 +58,30 @@ def _shuffle(kind: Kind, cardinality: int, *, rng: np.random.Generator) -> CodeT
     return codes[::-1] if rng.random() < 0.5 else codes
 
 
+def _passing(table: CodeTable, at: int, code: int) -> CodeTable:
+    """Return a permutation that maps `at` to `code`: one swap away from a given one."""
+    swapped = table.copy()
+    swapped[np.flatnonzero(table == code)[0]] = table[at]
+    swapped[at] = code
+    return swapped
+
+
+def _staircases(codes: NDArray[np.intp], cardinalities: NDArray[np.intp]) -> tuple[int, list[CodeTable]]:
+    """Return a bin code, and monotone tables that reach given codes there, all levels, and both ends.
+
+    The bin needs as many steps below the anchor as the variable with most levels below, and likewise above.
+    """
+    below, above = int(codes.max()), int((cardinalities - 1 - codes).max())
+    down, up = np.arange(below), np.arange(1, above + 1)
+    tables = [
+        np.concatenate(
+            [(down * code + below - 1) // max(below, 1), [code], code + (up * (c - 1 - code)) // max(above, 1)]
+        ).astype(np.intp)
+        for code, c in zip(codes.tolist(), cardinalities.tolist(), strict=True)
+    ]
+    return below, tables
+
+
 def _renumber(tables: Sequence[CodeTable]) -> list[CodeTable]:
     """Merge the bin codes that have the same image for every variable, in order of first appearance."""
     images, first = np.unique(np.stack(tables, axis=1), axis=0, return_index=True)
@@ -84,6 +112,9 @@ class Embedding:
     """Per variable, whether a real is mirrored; False for other kinds."""
     tables: tuple[CodeTable, ...]
     """Per variable, its code for each code of its bin; empty for a real."""
+    knots: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
+    """Per variable (D, 2), where a real's map has its knot: the bin's code and the variable's, before it is mirrored;
+    NaN for a variable without one. Without any knot, empty."""
 
     @classmethod
     def random(cls, inputs: Space, n_bins: int, *, low_sequency: bool = False, rng: np.random.Generator) -> Embedding:
@@ -112,6 +143,37 @@ class Embedding:
                     tables[i] = _shuffle(kind, cardinality, rng=rng)[_spread(cardinality, largest)]
         return cls(inputs, tuple(members), mirrored, tuple(tables))
 
+    def anchored(self, anchor: Codes, *, rng: np.random.Generator) -> Embedding:
+        """Return an embedding with the same bins that contains a point (D,) of the input space.
+
+        What is random in this one is drawn again where the anchor does not decide it.
+        """
+        mirrored, tables = self.mirrored.copy(), list(self.tables)
+        knots = np.full((len(self.inputs), 2), np.nan)
+        for part in self.members:
+            kind, codes = self.inputs.kinds[part[0]], anchor[part]
+            cardinalities = self.inputs.cardinalities[part]
+            if kind is Kind.REAL:
+                own = np.where(mirrored[part], 1.0 - codes, codes)
+                if (own != own[0]).any():
+                    at = np.clip(on_grid(own.mean()), 1.0 / GRID, 1.0 - 1.0 / GRID)
+                    knots[part] = np.stack([np.full(len(part), at), own], axis=1)
+            elif kind is Kind.ORDINAL:
+                flipped = np.array([table[0] > table[-1] for table in (tables[i] for i in part)])
+                own = np.where(flipped, cardinalities - 1 - codes, codes).astype(np.intp)
+                _, steps = _staircases(own, cardinalities)
+                for i, step, flip in zip(part, steps, flipped, strict=True):
+                    tables[i] = self.inputs.cardinalities[i] - 1 - step if flip else step
+            else:
+                largest = int(cardinalities.max())
+                anchor_code = int(rng.integers(largest))
+                for i, code, c in zip(part, codes.astype(np.intp).tolist(), cardinalities.tolist(), strict=True):
+                    spread = _spread(c, largest)
+                    tables[i] = _passing(_shuffle(kind, c, rng=rng), int(spread[anchor_code]), code)[spread]
+        return replace(
+            self, mirrored=mirrored, tables=tuple(tables), knots=knots if np.isfinite(knots).any() else knots[:0]
+        )
+
     @cached_property
     def latent(self) -> Space:
         """The target space: one parameter per bin."""
@@ -128,7 +190,8 @@ class Embedding:
         return len(self.members) == len(self.inputs)
 
     @cached_property
-    def _bin_of(self) -> NDArray[np.intp]:
+    def bin_of(self) -> NDArray[np.intp]:
+        """The bin of each variable."""
         bin_of = np.empty(len(self.inputs), dtype=np.intp)
         for j, part in enumerate(self.members):
             bin_of[part] = j
@@ -157,16 +220,67 @@ class Embedding:
 
     def up(self, z: Codes) -> Codes:
         """Return the input codes of latent codes."""
-        x = z[:, self._bin_of]
+        x = z[:, self.bin_of]
         reals = self.inputs.reals
         if reals.size:
-            u = x[:, reals]
+            u = self._bent(x[:, reals], reals)
             x[:, reals] = np.where(self.mirrored[reals], 1.0 - u, u)
         others = self.inputs.combinatorial
         if others.size:
             starts, table = self._offsets
             x[:, others] = table[starts[others] + x[:, others].astype(np.intp)]
         return x
+
+    def _bent(self, u: Codes, variables: NDArray[np.intp]) -> Codes:
+        """Return the codes of reals before mirroring: those of their bins, through the knots."""
+        if not len(self.knots):
+            return u
+        at, own = self.knots[variables].T
+        bent = np.where(u < at, own * (u / at), 1.0 - (1.0 - own) * ((1.0 - u) / (1.0 - at)))
+        bent = np.where(u == at, own, on_grid(np.clip(bent, 0.0, 1.0)))
+        return np.where(np.isnan(at), u, bent)
+
+    def _straight(self, u: Codes, variables: NDArray[np.intp]) -> Codes:
+        """Return the codes of the bins that reals with codes u before mirroring come from; of several, the knot's."""
+        if not len(self.knots):
+            return u
+        at, own = self.knots[variables].T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            straight = np.where(u < own, at * (u / own), 1.0 - (1.0 - at) * ((1.0 - u) / (1.0 - own)))
+        straight = np.where(u == own, at, on_grid(np.clip(straight, 0.0, 1.0)))
+        return np.where(np.isnan(at), u, straight)
+
+    def _common(self, u: Codes, part: NDArray[np.intp]) -> tuple[Codes, NDArray[np.bool_]]:
+        """Return the code (n,) of a bin from its reals' codes u (n, variables) before mirroring, and whether it exists.
+
+        The steepest map tells the code best, and rounding is undone by trying the codes beside it.
+        """
+        at, own = self.knots[part].T
+        steepness = np.where(u < own, own / at, (1.0 - own) / (1.0 - at))
+        steepness = np.where(u == own, np.where((own > 0.0) & (own < 1.0), np.inf, -1.0), steepness)
+        found = self._straight(u, part)[np.arange(len(u)), np.argmax(steepness, axis=1)]
+        inside = np.zeros(len(u), dtype=bool)
+        for step in (0, 1, -1, 2, -2):
+            tried = np.clip(found + step / GRID, 0.0, 1.0)
+            match = (self._bent(np.repeat(tried[:, None], len(part), axis=1), part) == u).all(axis=1) & ~inside
+            found, inside = np.where(match, tried, found), inside | match
+        return found, inside
+
+    def positions(self, x: Codes) -> Codes:
+        """Return per variable (n, D) the code of its bin that its value comes from, the mean of several.
+
+        Of a point of the embedding, all variables of a bin have the same position, its latent code. Categories have no
+        positions: their own codes are returned.
+        """
+        v = x.copy()
+        reals = self.inputs.reals
+        if reals.size:
+            v[:, reals] = self._straight(np.where(self.mirrored[reals], 1.0 - x[:, reals], x[:, reals]), reals)
+        for i in self.inputs.of_kind(Kind.BINARY, Kind.ORDINAL).tolist():
+            table = self.tables[i]
+            mean = np.bincount(table, weights=np.arange(len(table))) / np.bincount(table)
+            v[:, i] = mean[x[:, i].astype(np.intp)]
+        return v
 
     def down(self, x: Codes) -> tuple[Codes, NDArray[np.bool_]]:
         """Return latent codes, and which rows have any: the inverse of `up`."""
@@ -182,8 +296,12 @@ class Embedding:
             part = self.members[j]
             if self.inputs.kinds[part[0]] is Kind.REAL:
                 u = np.where(self.mirrored[part], 1.0 - x[:, part], x[:, part])
-                inside &= (u == u[:, :1]).all(axis=1)
-                z[:, j] = u[:, 0]
+                if len(self.knots) and np.isfinite(self.knots[part]).any():
+                    z[:, j], fits = self._common(u, part)
+                    inside &= fits
+                else:
+                    inside &= (u == u[:, :1]).all(axis=1)
+                    z[:, j] = u[:, 0]
             else:
                 table = np.stack([self.tables[i] for i in part], axis=1)  # (codes, variables)
                 match = (x[:, None, part] == table[None]).all(axis=2)
@@ -213,11 +331,15 @@ class Embedding:
                 for child in children:
                     for i, table in zip(child, _renumber([tables[i] for i in child]), strict=True):
                         tables[i] = table
-        return Embedding(self.inputs, tuple(members), self.mirrored, tuple(tables))
+        alone = [part[0] for part in members if len(part) == 1]
+        knots = self.knots.copy()
+        if len(knots):
+            knots[alone] = np.nan
+        return Embedding(self.inputs, tuple(members), self.mirrored, tuple(tables), knots)
 
     def parents(self, child: Embedding) -> NDArray[np.intp]:
         """Return the bin of this embedding that each bin of a split of it came from."""
-        return self._bin_of[[part[0] for part in child.members]]
+        return self.bin_of[[part[0] for part in child.members]]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the embedding as JSON values, the input space apart."""
@@ -225,7 +347,11 @@ class Embedding:
             "members": [part.tolist() for part in self.members],
             "mirrored": np.flatnonzero(self.mirrored).tolist(),
             "tables": [table.tolist() for table in self.tables],
-        }
+        } | ({"knots": self._knots_to_list()} if len(self.knots) else {})
+
+    def _knots_to_list(self) -> list[list[float]]:
+        variables = np.flatnonzero(np.isfinite(self.knots[:, 0]))
+        return [[int(i), *self.knots[i].tolist()] for i in variables]
 
     @classmethod
     def from_dict(cls, inputs: Space, document: Mapping[str, Any]) -> Embedding:
@@ -234,7 +360,10 @@ class Embedding:
         mirrored = np.zeros(len(inputs), dtype=bool)
         mirrored[document["mirrored"]] = True
         tables = tuple(np.array(table, dtype=np.intp) for table in document["tables"])
-        embedding = cls(inputs, members, mirrored, tables)
+        knots = np.full((len(inputs), 2), np.nan)
+        for i, at, own in document.get("knots", ()):
+            knots[i] = at, own
+        embedding = cls(inputs, members, mirrored, tables, knots if "knots" in document else knots[:0])
         embedding._check()
         return embedding
 
@@ -246,6 +375,11 @@ class Embedding:
         for part in self.members if sound else ():
             sound = sound and len({self.inputs.kinds[i] for i in part}) == 1
             sound = sound and len({len(self.tables[i]) for i in part}) == 1
+        if len(self.knots):
+            bent = np.flatnonzero(np.isfinite(self.knots).any(axis=1))
+            at, own = self.knots[bent].T
+            sound = sound and bool(np.isin(bent, self.inputs.reals).all())
+            sound = sound and bool(((at > 0) & (at < 1) & (own >= 0) & (own <= 1)).all())
         for table, cardinality in zip(self.tables, self.inputs.cardinalities, strict=False):
             sound = sound and np.array_equal(np.unique(table), np.arange(cardinality))
         if not sound:
