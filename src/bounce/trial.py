@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from bounce.errors import InvalidInput, InvalidTell
 
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Scalar = str | int | float | bool | None
-State = Literal["pending", "done", "failed"]
-STATES: tuple[State, ...] = ("pending", "done", "failed")
+State = Literal["queued", "pending", "done", "failed", "added", "withdrawn"]
+"""Queued: to be asked for; pending: asked for; done: has a value; failed: has none; added: a result that nobody asked
+for; withdrawn: was asked for and given back."""
+STATES: tuple[State, ...] = get_args(State)
+ASKED: tuple[State, ...] = ("pending", "done", "failed")  # what spends budget
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,15 @@ class Trial:
     """Its share of the time that its ask took."""
     seconds_eval: float | None = None
     """How long its evaluation took, if known."""
+    notes: dict[str, str] = field(default_factory=dict)
+    """Free text by name: `note`, and further columns of the tables it was told with."""
 
     def __hash__(self) -> int:
         return hash(self.id)
 
 
-FACTS = tuple(field.name for field in fields(Trial) if field.name not in ("id", "point"))
-"""What is known about a trial besides its id and its point, in the order of every table."""
+FACTS = tuple(f.name for f in fields(Trial) if f.name not in ("id", "point", "notes"))
+"""What is known about a trial besides its id, its point and its notes, in the order of every table."""
 
 
 def column(name: str) -> str:
@@ -86,8 +91,9 @@ class Result:
         rows = []
         for trial in self.trials:
             facts = asdict(trial)
-            point = facts.pop("point")
-            rows.append({"id": facts.pop("id")} | {column(name): value for name, value in point.items()} | facts)
+            point, notes = facts.pop("point"), facts.pop("notes")
+            named = {column(name): value for name, value in point.items()}
+            rows.append({"id": facts.pop("id")} | named | facts | {k: v for k, v in notes.items() if k not in named})
         return pd.DataFrame(rows)
 
 

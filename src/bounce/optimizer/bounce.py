@@ -8,33 +8,32 @@ that maximises flips the sign on the way in and out.
 from __future__ import annotations
 
 import math
-import operator
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 import numpy as np
 
-from bounce.errors import InvalidInput, InvalidOption, InvalidState, InvalidTell, NothingToAsk
+from bounce.errors import InvalidInput, InvalidOption, InvalidPoint, InvalidState, InvalidTell, NothingToAsk
 from bounce.gp.threads import one_thread
+from bounce.optimizer.ledger import Ledger, Outcome, Trials
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
-from bounce.optimizer.planner import Planner, all_codes
+from bounce.optimizer.planner import Planner
 from bounce.optimizer.state import (
     VERSION,
     Record,
     head_from_dict,
     head_to_dict,
     observations,
-    record_from_dict,
     record_to_dict,
     upgraded,
 )
 from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import after, improves
-from bounce.trial import Trial, finite, is_single, listed
+from bounce.trial import ASKED, Trial, is_single, listed
 
 
 class Bounce:
@@ -70,9 +69,7 @@ class Bounce:
         self.space = space
         self._planner = Planner(space, options)
         self._rng = np.random.default_rng(options.seed)
-        self._records: list[Record] = []
-        self._tells = 0
-        self._keys: set[bytes] = set()
+        self._ledger = Ledger(space)
 
     @property
     def _options(self) -> Options:
@@ -98,109 +95,171 @@ class Bounce:
     @property
     def trials(self) -> list[Trial]:
         """All trials, by id: snapshots, yours to keep and to change."""
-        return [_snapshot(record) for record in self._records]
+        return [_snapshot(record) for record in self._ledger.records]
 
     def trial(self, id: int) -> Trial:
         """Return one trial, without the others."""
-        if isinstance(id, bool) or not isinstance(id, int) or not 0 <= id < len(self._records):
-            raise self._no_trial(id)
-        return _snapshot(self._records[id])
-
-    def _no_trial(self, given: object) -> InvalidTell:
-        n = len(self._records)
-        known = "no trial has been asked for yet" if not n else f"the ids are 0 to {n - 1}"
-        return InvalidTell(f"there is no trial {given!r}: {known}", trial=given if type(given) is int else None)
+        return _snapshot(self._ledger[id])
 
     @property
     def pending(self) -> list[Trial]:
         """The trials that have been asked for and not told, by id."""
-        return [_snapshot(record) for record in self._records if record.trial.state == "pending"]
+        return [_snapshot(record) for record in self._ledger.of_state("pending")]
 
     @property
     def best(self) -> Trial | None:
         """The trial with the best value, the earliest of several; None before the first value."""
-        done = [record for record in self._records if record.trial.state == "done"]
-        best = min(done, key=lambda record: self._options.sign * record.value, default=None)
+        valued = self._ledger.of_state("done", "added")
+        best = min(valued, key=lambda record: self._options.sign * record.value, default=None)
         return None if best is None else _snapshot(best)
 
     @property
     def remaining(self) -> int:
         """How many trials may still be asked for."""
-        return int(min(self._options.budget, self.space.size)) - len(self._records)
+        return self._ledger.remaining(self._options.budget)
 
     @property
     def done(self) -> bool:
         """Whether nothing can be asked for and nothing is pending."""
-        return self.remaining == 0 and all(record.trial.state != "pending" for record in self._records)
+        return self.remaining <= 0 and not self._ledger.of_state("pending")
+
+    # Ask and tell
 
     def ask(self, n: int | None = None) -> list[Trial]:
         """Return up to n new trials (`batch_size` of them by default), fewer where budget or space end.
 
-        Raises `NothingToAsk` where there are none; an ask that raises changes nothing.
+        Points that were enqueued come first. Raises `NothingToAsk` where there are none; an ask that raises changes
+        nothing.
         """
         started = time.perf_counter()
+        ledger = self._ledger
         n = self._options.batch_size if n is None else whole("the number of trials", n, 1)
-        if self.remaining <= 0:
-            if len(self._records) >= self._options.budget:
-                raise NothingToAsk(
-                    f"all {self._options.budget} trials of the budget have been asked for: extend the budget",
-                    reason="budget",
-                )
-            raise NothingToAsk(f"all {int(self.space.size)} points of the space have been asked for", reason="space")
+        n = min(n, self.remaining)
+        if n <= 0:
+            raise self._nothing_left()
+        queued = [record.id for record in ledger.of_state("queued")[:n]]
         saved = self._rng.bit_generator.state
+        head, drafts = self._head, list[Record]()
         try:
-            with one_thread():
-                head, drafts = self._planner.plan(
-                    self._head, self._records, min(n, self.remaining), known=self._keys, rng=self._rng
-                )
-            if not drafts:
+            if len(queued) < n:
+                with one_thread():
+                    head, drafts = self._planner.plan(
+                        head, ledger.records, n - len(queued), known=ledger.keys, rng=self._rng
+                    )
+            if not drafts and not queued:
                 raise NothingToAsk("no unseen point of the space could be found", reason="space")
         except BaseException:
             self._rng.bit_generator.state = saved
             raise
-        seconds = (time.perf_counter() - started) / len(drafts)
-        drafts = [replace(d, trial=replace(d.trial, seconds_ask=seconds)) for d in drafts]
+        seconds = (time.perf_counter() - started) / (len(drafts) + len(queued))
         self._head = head
-        self._records += drafts
-        self._keys.update(self.space.keys(np.stack([draft.codes for draft in drafts])))
-        return [_snapshot(draft) for draft in drafts]
+        for i in queued:
+            ledger.edit(i, state="pending", seconds_ask=seconds)
+        ids = ledger.append(replace(draft, trial=replace(draft.trial, seconds_ask=seconds)) for draft in drafts)
+        return [_snapshot(ledger[i]) for i in [*queued, *ids]]
 
-    def tell(self, trials: Trial | int | Sequence[Trial | int], values: Any, *, seconds: float | None = None) -> None:
-        """Give the value of a trial, or the values of several; all are taken or none.
+    def _nothing_left(self) -> NothingToAsk:
+        budget = self._options.budget
+        if self._ledger.spent >= budget:
+            return NothingToAsk(
+                f"all {budget} trials of the budget have been asked for: extend the budget", reason="budget"
+            )
+        return NothingToAsk(f"all {int(self.space.size)} points of the space have been asked for", reason="space")
 
-        `seconds` is how long each evaluation took, for the record.
-        """
-        seconds = _seconds(seconds)
-        several = [values] if is_single(trials) else listed(values)
-        ids = self._pending_ids(trials)
-        if len(several) != len(ids):
-            raise InvalidTell(f"{len(ids)} trials need {len(ids)} values, not {len(several)}")
-        numbers = [finite(value) for value in several]
-        for i, number in zip(ids, numbers, strict=True):
-            self._finish(i, value=number, state="done", seconds_eval=seconds)
-
-    def fail(
+    def tell(
         self,
-        trials: Trial | int | Sequence[Trial | int],
-        error: str | None = None,
+        trials: Trials,
+        values: Any,
         *,
         seconds: float | None = None,
-    ) -> None:
-        """Mark trials as failed: they cost budget, have no value and are never proposed again."""
-        seconds = _seconds(seconds)
-        for i in self._pending_ids(trials):
-            self._finish(i, state="failed", error=None if error is None else str(error), seconds_eval=seconds)
+        point: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
+        note: str | None = None,
+    ) -> list[int]:
+        """Give the value of a trial, or the values of several; all are taken or none. Return the ids.
 
-    def settle(self, outcomes: Iterable[tuple[int, float | None, str | None]]) -> list[int]:
-        """Take ids with their values, or with None and an error; all are taken or none. Return the ids."""
-        given = list(outcomes)
-        ids = self._pending_ids([i for i, _, _ in given])
-        numbers = [None if value is None else finite(value) for _, value, _ in given]
-        for i, number, (_, _, error) in zip(ids, numbers, given, strict=True):
-            if number is None:
-                self._finish(i, state="failed", error=error)
-            else:
-                self._finish(i, value=number, state="done")
+        `seconds` is how long each evaluation took, for the record. `point` is the point that was really used, or one
+        per trial, if it is not the one that was asked for. `note` is free text.
+        """
+        several = [values] if is_single(trials) else listed(values)
+        ids = self._ledger.ids(trials, "pending")
+        used: list[Any] = [point] * len(ids)
+        if point is not None:
+            used = [point] if isinstance(point, Mapping) else listed(point)
+        for what, given in (("values", several), ("points", used)):
+            if len(given) != len(ids):
+                raise InvalidTell(f"{len(ids)} trials need {len(ids)} {what}, not {len(given)}")
+        notes = {} if note is None else {"note": str(note)}
+        return self.settle(
+            # None would mean a failure; as a value it is refused
+            Outcome(i, math.nan if value is None else value, point=own, seconds=seconds, notes=notes)
+            for i, value, own in zip(ids, several, used, strict=True)
+        )
+
+    def fail(self, trials: Trials, error: str | None = None, *, seconds: float | None = None) -> list[int]:
+        """Mark trials as failed: they cost budget, have no value and are not proposed again. Return the ids."""
+        said = None if error is None else str(error)
+        return self.settle(Outcome(i, None, said, seconds=seconds) for i in self._ledger.ids(trials, "pending"))
+
+    def settle(self, outcomes: Iterable[Outcome]) -> list[int]:
+        """Take what became of pending trials; all are taken or none. Return the ids."""
+        checked = self._ledger.checked(outcomes)
+        for outcome, used in checked:
+            self._resize(self._ledger.complete_batch(self._ledger.finish(outcome, used)))
+        return [outcome.id for outcome, _ in checked]
+
+    # What people know
+
+    def add(
+        self,
+        points: Iterable[Mapping[str, Any]],
+        values: Iterable[Any],
+        *,
+        notes: Sequence[Mapping[str, str]] | None = None,
+    ) -> list[Trial]:
+        """Take results that nobody asked for: past data, experiments made by hand. They cost no budget.
+
+        All are taken or none. Points may repeat. The model learns from them, and the search begins around the best.
+        """
+        codes = self.space.encode(points)
+        numbers = listed(values)
+        if len(numbers) != len(codes):
+            raise InvalidTell(f"{len(codes)} points need {len(codes)} values, not {len(numbers)}")
+        ids = self._ledger.add(codes, numbers, self._head.stage, notes)
+        return [_snapshot(self._ledger[i]) for i in ids]
+
+    def enqueue(self, points: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> list[Trial]:
+        """Have points asked for first, in order. What a point leaves out is taken from the best one known, or drawn."""
+        several = [points] if isinstance(points, Mapping) else list(points)
+        codes = self.space.encode([self._completed(point) for point in several])
+        ids = self._ledger.enqueue(codes, self._head.stage)
+        return [_snapshot(self._ledger[i]) for i in ids]
+
+    def _completed(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        if not isinstance(point, Mapping):
+            raise InvalidPoint(f"a point must be a dict of values by name, not {point!r}")
+        if all(parameter.name in point for parameter in self.space.parameters):
+            return dict(point)
+        best = self.best
+        rest = best.point if best is not None else self.space.decode(self.space.sample(1, rng=self._rng))[0]
+        return {**rest, **point}
+
+    def correct(self, trial: Trial | int, value: Any = None, *, point: Mapping[str, Any] | None = None) -> int:
+        """Replace the value or the point of a trial that has a value. Return its id."""
+        i = self._ledger.correct(trial, value, point)
+        self._planner = replace(self._planner)  # its caches are of the data before
+        return i
+
+    def retry(self, trials: Trials) -> list[int]:
+        """Make failed trials pending again. Return their ids."""
+        ids = self._ledger.retry(trials)
+        self._planner = replace(self._planner)
+        return ids
+
+    def withdraw(self, trials: Trials) -> list[int]:
+        """Give pending or queued trials back, their budget too; their points may be proposed again. Return the ids."""
+        ids = self._ledger.withdraw(trials)
+        for i in ids:
+            self._resize(self._ledger.complete_batch(i))
         return ids
 
     def extend(self, budget: int) -> None:
@@ -209,13 +268,13 @@ class Bounce:
         A run that has ended continues from what it knows.
         """
         budget = whole("budget", budget, 1)
-        if budget < len(self._records):
+        if budget < self._ledger.spent:
             raise InvalidOption(
-                f"budget must be at least {len(self._records)}, the trials asked for so far, not {budget}",
+                f"budget must be at least {self._ledger.spent}, the trials asked for so far, not {budget}",
                 option="budget",
             )
         self._planner = replace(self._planner, options=replace(self._options, budget=budget))
-        self._head = self._planner.extended(self._head, self._records)
+        self._head = self._planner.extended(self._head, self._ledger.records)
 
     # How it is kept
 
@@ -225,7 +284,7 @@ class Bounce:
             "format": "bounce-state",
             "version": VERSION,
             "space": self.space.to_dict(),
-            **self.changes(range(len(self._records))),
+            **self.changes(range(len(self._ledger))),
         }
 
     def changes(self, trials: Iterable[int]) -> dict[str, Any]:
@@ -233,9 +292,9 @@ class Bounce:
         return {
             "options": self.options,
             "rng": self._rng.bit_generator.state,
-            "tells": self._tells,
+            "tells": self._ledger.tells,
             "head": head_to_dict(self._head),
-            "trials": [record_to_dict(self._records[i]) for i in trials],
+            "trials": [record_to_dict(self._ledger[i]) for i in trials],
         }
 
     @classmethod
@@ -263,63 +322,26 @@ class Bounce:
         optimizer._start(Space.from_dict(state["space"]), Options.of(state["options"]))
         optimizer._rng.bit_generator.state = state["rng"]
         optimizer._head = head_from_dict(optimizer.space, state["head"])
-        records = [record_from_dict(optimizer.space, t, i) for i, t in enumerate(state["trials"])]
-        fitted = 0 if optimizer._head.fit is None else optimizer._head.fit.tells
-        told = sorted(record.told for record in records if record.told is not None)
-        if told != list(range(len(told))) or state["tells"] != len(told) or fitted > len(told):
-            raise InvalidState(f"the state has {state['tells']!r} tells, but its trials say {len(told)}")
-        optimizer._records, optimizer._tells = records, len(told)
-        optimizer._keys = set(optimizer.space.keys(all_codes(optimizer.space, records)))
-        if len(optimizer._keys) != len(records) or len(records) > optimizer._options.budget:
-            raise InvalidState("the state has a trial twice, or more trials than its budget")
+        optimizer._ledger = Ledger.restored(optimizer.space, state["trials"], state["tells"])
+        fit = optimizer._head.fit
+        if fit is not None and fit.tells > optimizer._ledger.tells:
+            raise InvalidState(f"the state has {state['tells']!r} tells, fewer than its last fit saw")
+        if optimizer._ledger.spent > optimizer._options.budget:
+            raise InvalidState("the state has more trials than its budget")
         return optimizer
 
-    # What comes back
-
-    def _pending_ids(self, trials: Trial | int | Sequence[Trial | int]) -> list[int]:
-        """Return ids of pending trials of this run; refuse any other."""
-        ids: list[int] = []
-        several = [trials] if is_single(trials) else trials
-        for trial in cast(Sequence[Trial | int], several):
-            try:
-                i = operator.index(trial.id if isinstance(trial, Trial) else trial)
-            except TypeError:
-                raise InvalidTell(f"a trial or its id is needed, not {trial!r}") from None
-            if isinstance(trial, bool) or not 0 <= i < len(self._records):
-                raise self._no_trial(trial)
-            record = self._records[i].trial
-            if isinstance(trial, Trial) and trial.point != record.point:
-                raise InvalidTell(f"trial {i} has another point here: it belongs to another run", trial=i)
-            if record.state != "pending":
-                raise InvalidTell(f"trial {i} is already {record.state}", trial=i)
-            if i in ids:
-                raise InvalidTell(f"trial {i} is named twice", trial=i)
-            ids.append(i)
-        return ids
-
-    def _finish(self, i: int, **outcome: Any) -> None:
-        record = self._records[i]
-        self._records[i] = replace(record, trial=replace(record.trial, **outcome), told=self._tells)
-        self._tells += 1
-        first = record.batch
-        batch = []
-        for member in self._records[first:]:
-            if member.batch != first:
-                break
-            batch.append(member)
-        if all(member.trial.state != "pending" for member in batch):
-            self._close(batch)
-
-    def _close(self, batch: Sequence[Record]) -> None:
-        """Resize the region once the last trial of a batch is in (notes, decision 11)."""
+    def _resize(self, batch: Sequence[Record]) -> None:
+        """Let a batch that is complete move the region, once (notes, decision 11)."""
         stage, sign = self._head.stage, self._options.sign
-        counted = [m for m in batch if m.proposed and m.trial.stage == stage.number]
+        fresh = [m for m in batch if m.proposed and not m.counted and m.trial.state in ASKED]
+        counted = [m for m in fresh if m.trial.stage == stage.number]
         if not counted:
             return
+        self._ledger.count(counted)
         ids = {m.id for m in counted}
-        others = [r for r in observations(self._records, stage.restart) if r.id not in ids]
+        others = [r for r in observations(self._ledger.records, stage.restart) if r.id not in ids]
         incumbent = min((sign * r.value for r in others), default=math.inf)
-        best = min((sign * m.value for m in counted if m.trial.state == "done"), default=math.inf)
+        best = min((sign * m.value for m in counted if m.trial.value is not None), default=math.inf)
         region = after(
             stage.region,
             improves(best, incumbent),
@@ -328,14 +350,6 @@ class Bounce:
             in_input=stage.embedding.is_input,
         )
         self._head = replace(self._head, stage=replace(stage, region=region))
-
-
-def _seconds(seconds: float | None) -> float | None:
-    """Return the time of an evaluation; refuse one that is not a finite number."""
-    try:
-        return None if seconds is None else finite(seconds)
-    except InvalidTell:
-        raise InvalidTell(f"seconds must be a finite number, not {seconds!r}") from None
 
 
 def _snapshot(record: Record) -> Trial:

@@ -21,10 +21,23 @@ from bounce.spaces.parameters import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.schedule import Schedule
 from bounce.subspace.stages import Stage, Stages
-from bounce.trial import Trial
+from bounce.trial import ASKED, Trial
 
 INITIAL_DIMS = 5  # bins of the first stage (notes, decision 14) ...
 INITIAL_DIMS_REAL = 2  # ... where every variable is real
+
+
+def spent(records: Sequence[Record]) -> int:
+    """Return how much of the budget has been spent."""
+    return sum(record.trial.state in ASKED for record in records)
+
+
+def _known(records: Sequence[Record], restart: int) -> int:
+    """Return how many points of the user take the place of initial points."""
+    return sum(
+        (r.trial.state == "added" or (r.enqueued and r.trial.state != "withdrawn")) and r.trial.restart == restart
+        for r in records
+    )
 
 
 def all_codes(space: Space, records: Sequence[Record]) -> Codes:
@@ -67,7 +80,8 @@ class Planner:
         design, stage = head.design, head.stage
         size = min(self.options.initial_points, self.options.budget - (stage.entered - design.size))
         more = max(0, size - design.size)
-        stage = self.stages.extended(replace(stage, entered=stage.entered + more), all_codes(self.space, records))
+        stage = replace(stage, entered=stage.entered + more)
+        stage = self.stages.extended(stage, all_codes(self.space, records), asked=spent(records))
         return replace(head, stage=stage, design=replace(design, size=design.size + more))
 
     def plan(
@@ -79,9 +93,10 @@ class Planner:
         while len(drafts) < n:
             if head.stage.region.collapsed:
                 head = self._next(head, records, len(drafts), rng=rng)
+            head = self._around_best(head, records, rng=rng)
             stage, need = head.stage, n - len(drafts)
             seen = seen.within(stage.embedding)
-            design_left = head.design.size - head.design.used
+            design_left = head.design.size - head.design.used - _known(records, stage.restart)
             learned = bool(observations(records, stage.restart))
             if design_left > 0 or not learned:
                 count = min(need, design_left) if learned else need
@@ -100,9 +115,20 @@ class Planner:
                 head = self._next(head, records, len(drafts), rng=rng)
         return head, self._with_points(drafts)
 
+    def _around_best(self, head: Head, records: Sequence[Record], *, rng: np.random.Generator) -> Head:
+        """Return a head whose stage contains the best point that is known: one the user brought anchors it."""
+        stage, known = head.stage, observations(records, head.stage.restart)
+        if stage.embedding.is_input or not known:
+            return head
+        best = min(known, key=lambda record: self.options.sign * record.value)
+        if stage.embedding.down(best.codes[None])[1].all():
+            return head
+        embedding = stage.embedding.anchored(best.codes, rng=rng)
+        return replace(head, stage=replace(stage, number=stage.number + 1, embedding=embedding))
+
     def _next(self, head: Head, records: Sequence[Record], drafted: int, *, rng: np.random.Generator) -> Head:
         """Return the head at the beginning of the next stage."""
-        asked = len(records) + drafted
+        asked = spent(records) + drafted
         stage = self.stages.next(head.stage, all_codes(self.space, records), asked=asked, rng=rng)
         if stage.restart != head.stage.restart:
             return Head(stage, _design(stage.entered - asked, rng=rng), None)

@@ -27,11 +27,17 @@ from bounce.trial import STATES, Trial
 
 VERSION = 2
 STORED = tuple(f.name for f in fields(Trial) if f.name != "point")  # the point follows from the codes
-OWN = ("codes", "batch", "told")
+OWN = ("codes", "batch", "told", "asked_codes", "enqueued", "counted")
 RECORD = (*STORED, *OWN)
 """The keys of a record's document."""
 
 RENAMED = {"space": "stage", "radius": "radius", "side": "side"}  # fields of a trial, version 1 to 2
+NEW: dict[str, Any] = {
+    "asked_codes": None,
+    "enqueued": False,
+    "counted": False,
+    "notes": {},
+}  # fields of a trial, new in version 2
 PLAIN = {
     "targets": "raw",
     "caution": 1.0,
@@ -50,6 +56,12 @@ class Record:
     """The id of the first trial of its batch."""
     told: int | None = None
     """Its place in the order of tells."""
+    asked_codes: Codes | None = None
+    """The codes of the point that was asked for, where another one was used."""
+    enqueued: bool = False
+    """Whether the user chose its point."""
+    counted: bool = False
+    """Whether it has moved the trust region; it does so once."""
 
     @property
     def id(self) -> int:
@@ -58,7 +70,7 @@ class Record:
 
     @property
     def value(self) -> float:
-        """The value of a trial that is done."""
+        """The value of a trial that has one."""
         assert self.trial.value is not None
         return self.trial.value
 
@@ -96,7 +108,7 @@ class Head:
 
 def observations(records: Sequence[Record], restart: int) -> list[Record]:
     """Return the trials with a value since a restart, by id."""
-    return [r for r in records if r.trial.state == "done" and r.trial.restart == restart]
+    return [r for r in records if r.trial.value is not None and r.trial.restart == restart]
 
 
 def evidence(records: Sequence[Record], restart: int, sign: float, method: Method) -> tuple[list[Record], Array]:
@@ -107,31 +119,40 @@ def evidence(records: Sequence[Record], restart: int, sign: float, method: Metho
     done = observations(records, restart)
     if method.failures == "ignored":
         return done, np.array([sign * r.value for r in done])
-    found = [r for r in records if r.trial.state != "pending" and r.trial.restart == restart]
+    found = [r for r in records if r.told is not None and r.trial.restart == restart]
     worst = max(sign * r.value for r in done)
-    return found, np.array([sign * r.value if r.trial.state == "done" else worst for r in found])
+    return found, np.array([sign * r.value if r.trial.value is not None else worst for r in found])
 
 
 def record_to_dict(record: Record) -> dict[str, Any]:
     """Return a record as JSON values; the point follows from its codes."""
     document = {name: getattr(record.trial, name) for name in STORED}
-    return document | {"codes": record.codes.tolist(), "batch": record.batch, "told": record.told}
+    return document | {
+        "codes": record.codes.tolist(),
+        "batch": record.batch,
+        "told": record.told,
+        "asked_codes": None if record.asked_codes is None else record.asked_codes.tolist(),
+        "enqueued": record.enqueued,
+        "counted": record.counted,
+    }
 
 
 def record_from_dict(space: Space, document: Mapping[str, Any], place: int) -> Record:
     """Build the record at a place in the list of trials."""
     codes = np.array([document["codes"]], dtype=np.float64)
+    asked = document["asked_codes"]
+    asked_codes = None if asked is None else np.array([asked], dtype=np.float64)
     trial = Trial(point={}, **{name: document[name] for name in STORED})
     value, told, batch = trial.value, document["told"], document["batch"]
-    done = trial.state == "done"
     if not (
         space.holds(codes)
+        and (asked_codes is None or space.holds(asked_codes))
         and _is_int(trial.id)
         and trial.id == place
         and trial.state in STATES
-        and done == (value is not None)
-        and (not done or _is_number(value))
-        and (trial.state == "pending") == (told is None)
+        and (trial.state in ("done", "added")) == (value is not None)
+        and (value is None or _is_number(value))
+        and (trial.state in ("done", "failed", "added")) == (told is not None)
         and (told is None or _is_int(told))
         and _is_int(batch)
         and 0 <= batch <= place
@@ -139,10 +160,13 @@ def record_from_dict(space: Space, document: Mapping[str, Any], place: int) -> R
         and all(_is_number(x) for x in (trial.radius, trial.side, trial.seconds_ask))
         and all(x is None or _is_number(x) for x in (trial.acquisition, trial.seconds_eval))
         and (trial.error is None or isinstance(trial.error, str))
+        and isinstance(trial.notes, dict)
+        and all(isinstance(x, str) for note in trial.notes.items() for x in note)
     ):
         raise InvalidState(f"trial {place} of the state is damaged: {document!r}")
     object.__setattr__(trial, "point", space.decode(codes)[0])
-    return Record(trial, codes[0], batch, told)
+    flags = bool(document["enqueued"]), bool(document["counted"])
+    return Record(trial, codes[0], batch, told, None if asked_codes is None else asked_codes[0], *flags)
 
 
 def head_to_dict(head: Head) -> dict[str, Any]:
@@ -223,7 +247,7 @@ def upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
         "version": VERSION,
         "options": _options_of_1(state["options"]),
         "head": _head_of_1(state["head"]),
-        "trials": [{RENAMED.get(name, name): x for name, x in trial.items()} for trial in state["trials"]],
+        "trials": [NEW | {RENAMED.get(name, name): x for name, x in trial.items()} for trial in state["trials"]],
     }
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from bounce.errors import BounceError, InvalidOption, InvalidState, InvalidStudy, StorageFailed, StudyLocked
 from bounce.optimizer.bounce import Bounce
+from bounce.optimizer.ledger import Outcome as Told
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
 from bounce.running.evaluation import Evaluator, Function, Objective, Outcome
 from bounce.running.run import ALIKE, Plan, Run, checked_callbacks, executor_for
@@ -218,7 +219,7 @@ class Study:
     def settle(self, outcomes: Iterable[tuple[int, float | None, str | None]]) -> None:
         """Take ids with their values, or with None and an error; all are stored or none."""
         with self._changing() as optimizer:
-            self._save(optimizer, optimizer.settle(outcomes))
+            self._save(optimizer, optimizer.settle(Told(*outcome) for outcome in outcomes))
 
     def record(self, trial: Trial, outcome: Outcome, /) -> Trial:
         """Store what came of an evaluation."""

@@ -72,13 +72,13 @@ class Stages:
         embedding = self._random(len(self.space), rng=rng)
         return self._begun(embedding, number, stage.restart + 1, asked + self._design(asked), codes)
 
-    def extended(self, stage: Stage, codes: Codes) -> Stage:
+    def extended(self, stage: Stage, codes: Codes, *, asked: int) -> Stage:
         """Return the same stage, with its share of what is now the budget.
 
         A region that collapsed in the input space did so because the run was to end: it opens again.
         """
         if stage.region.collapsed and stage.embedding.is_input:
-            return self._begun(stage.embedding, stage.number + 1, stage.restart, len(codes), codes)
+            return self._begun(stage.embedding, stage.number + 1, stage.restart, asked, codes)
         share = self._share(stage.embedding, stage.entered, stage.region.used, codes)
         return replace(stage, region=stage.region.with_budget(share))
 
@@ -100,6 +100,6 @@ class Stages:
         """Return the evaluations of a stage: the schedule's, limited by the run and by its unseen points."""
         share: float = min(self.schedule.budget(len(embedding.members)), self.budget - entered)
         if not len(embedding.latent.reals):
-            known = int(np.count_nonzero(embedding.down(codes)[1]))
+            known = len(np.unique(codes[embedding.down(codes)[1]], axis=0))
             share = min(share, used + embedding.latent.size - known)
         return max(1, int(share))

@@ -1,0 +1,259 @@
+"""The ledger: all trials of a run, and the rules by which they change.
+
+A trial is queued or pending, then done or failed; a failed one may be retried, a pending or queued one withdrawn. Added
+trials are results that nobody asked for. Every tell has a number; a correction is told again.
+
+The invariant: ids are places in the list, no trial is ever removed, and `keys` holds exactly the points that must not
+be proposed.
+
+Shapes: codes (D,) of one point.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+
+from bounce.errors import InvalidState, InvalidTell
+from bounce.optimizer.state import Record, record_from_dict
+from bounce.spaces.parameters import Codes
+from bounce.spaces.space import Space
+from bounce.subspace.stages import Stage
+from bounce.trial import ASKED, State, Trial, finite, is_single
+
+Trials = Trial | int | Sequence[Trial | int]
+"""One trial or its id, or several of them."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a pending trial."""
+
+    id: int
+    value: Any
+    """Its value; None if it failed."""
+    error: str | None = None
+    point: Mapping[str, Any] | None = None
+    """The point that was really used, if it is not the one that was asked for."""
+    seconds: float | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+class Ledger:
+    """The trials of a run."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.records: list[Record] = []
+        self.tells = 0
+        self.keys: set[bytes] = set()
+
+    @classmethod
+    def restored(cls, space: Space, trials: Sequence[Mapping[str, Any]], tells: int) -> Ledger:
+        """Build the ledger from the documents of its trials."""
+        ledger = cls(space)
+        ledger.records = [record_from_dict(space, document, i) for i, document in enumerate(trials)]
+        told = [record.told for record in ledger.records if record.told is not None]
+        if len(set(told)) != len(told) or not max(told, default=-1) < tells:
+            raise InvalidState(f"the state has {tells!r} tells, which does not fit its trials")
+        ledger.tells = tells
+        ledger.keys = ledger._known_keys()
+        return ledger
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def of_state(self, *states: State) -> list[Record]:
+        """Return the trials in some states, by id."""
+        return [record for record in self.records if record.trial.state in states]
+
+    @property
+    def spent(self) -> int:
+        """How much of the budget has been spent."""
+        return len(self.of_state(*ASKED))
+
+    def remaining(self, budget: int) -> int:
+        """Return how many trials may still be asked for."""
+        unseen = self.space.size - len(self.keys) + len(self.of_state("queued"))
+        return int(min(budget - self.spent, unseen))
+
+    def ids(self, trials: Trials, *states: State) -> list[int]:
+        """Return the ids of trials in some states; refuse any other."""
+        ids: list[int] = []
+        for trial in cast(Sequence[Trial | int], [trials] if is_single(trials) else trials):
+            try:
+                i = operator.index(trial.id if isinstance(trial, Trial) else trial)
+            except TypeError:
+                raise InvalidTell(f"a trial or its id is needed, not {trial!r}") from None
+            record = self[trial if isinstance(trial, bool) else i].trial
+            if isinstance(trial, Trial) and trial.point != record.point:
+                raise InvalidTell(f"trial {i} has another point here: it belongs to another run", trial=i)
+            if record.state not in states:
+                already = "already " if states == ("pending",) and record.state in ("done", "failed") else ""
+                needed = "" if already else f", not {' or '.join(states)}"
+                raise InvalidTell(f"trial {i} is {already}{record.state}{needed}", trial=i)
+            if i in ids:
+                raise InvalidTell(f"trial {i} is named twice", trial=i)
+            ids.append(i)
+        return ids
+
+    def __getitem__(self, i: int) -> Record:
+        """Return the record of a trial; refuse an id that does not exist."""
+        if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < len(self.records):
+            n = len(self.records)
+            known = "no trial has been asked for yet" if not n else f"the ids are 0 to {n - 1}"
+            raise InvalidTell(f"there is no trial {i!r}: {known}", trial=i if type(i) is int else None)
+        return self.records[i]
+
+    def append(self, records: Iterable[Record]) -> list[int]:
+        """Add trials at the end, and return their ids."""
+        new = list(records)
+        self.records += new
+        if new:
+            self.keys.update(self.space.keys(np.stack([record.codes for record in new])))
+        return [record.id for record in new]
+
+    def add(
+        self, codes: Codes, values: Sequence[Any], stage: Stage, notes: Sequence[Mapping[str, str]] | None = None
+    ) -> list[int]:
+        """Take results that nobody asked for; all are taken or none. Return their ids."""
+        numbers = [finite(value) for value in values]
+        first, tells, points = len(self), self.tells, self.space.decode(codes)
+        self.tells += len(numbers)
+        return self.append(
+            Record(
+                Trial(
+                    first + i,
+                    points[i],
+                    number,
+                    "added",
+                    stage=stage.number,
+                    restart=stage.restart,
+                    notes=dict(notes[i]) if notes else {},
+                ),
+                codes[i],
+                batch=first + i,
+                told=tells + i,
+            )
+            for i, number in enumerate(numbers)
+        )
+
+    def enqueue(self, codes: Codes, stage: Stage) -> list[int]:
+        """Have points asked for before any other; return their ids."""
+        first, points = len(self), self.space.decode(codes)
+        return self.append(
+            Record(
+                Trial(first + i, point, state="queued", stage=stage.number, restart=stage.restart),
+                codes[i],
+                batch=first + i,
+                enqueued=True,
+            )
+            for i, point in enumerate(points)
+        )
+
+    def edit(self, i: int, **changes: Any) -> None:
+        """Change fields of a trial."""
+        self.records[i] = replace(self.records[i], trial=replace(self.records[i].trial, **changes))
+
+    def _told(self, i: int) -> None:
+        self.records[i] = replace(self.records[i], told=self.tells)
+        self.tells += 1
+
+    def checked(self, outcomes: Iterable[Outcome]) -> list[tuple[Outcome, Codes | None]]:
+        """Return outcomes of pending trials in which everything is right, with the codes of the points really used."""
+        given = list(outcomes)
+        ids = self.ids([outcome.id for outcome in given], "pending")
+        return [
+            (
+                replace(
+                    outcome,
+                    id=i,
+                    value=None if outcome.value is None else finite(outcome.value),
+                    seconds=_seconds(outcome.seconds),
+                ),
+                None if outcome.point is None else self.space.encode([outcome.point])[0],
+            )
+            for i, outcome in zip(ids, given, strict=True)
+        ]
+
+    def finish(self, outcome: Outcome, used: Codes | None) -> int:
+        """Take one outcome that was checked; return its id."""
+        i = outcome.id
+        if used is not None:
+            self._use(i, used)
+        notes = self.records[i].trial.notes | dict(outcome.notes)
+        state: State = "failed" if outcome.value is None else "done"
+        self.edit(i, value=outcome.value, state=state, error=outcome.error, seconds_eval=outcome.seconds, notes=notes)
+        self._told(i)
+        return i
+
+    def _use(self, i: int, codes: Codes) -> None:
+        """Replace the point of a trial by the one that was really used."""
+        record = self.records[i]
+        if np.array_equal(codes, record.codes):
+            return
+        asked = record.codes if record.asked_codes is None else record.asked_codes
+        self.records[i] = replace(record, codes=codes, asked_codes=asked)
+        self.edit(i, point=self.space.decode(codes[None])[0])
+        self.keys.update(self.space.keys(codes[None]))
+
+    def correct(self, trial: Trials, value: Any, point: Mapping[str, Any] | None) -> int:
+        """Replace the value or the point of a trial that has a value; return its id."""
+        (i,) = self.ids(trial, "done", "added")
+        if value is None and point is None:
+            raise InvalidTell(f"trial {i}: give the right value, or the right point", trial=i)
+        number = self.records[i].value if value is None else finite(value)
+        if point is not None:
+            self._use(i, self.space.encode([point])[0])
+        self.edit(i, value=number)
+        self._told(i)
+        return i
+
+    def retry(self, trials: Trials) -> list[int]:
+        """Make failed trials pending again; return their ids."""
+        ids = self.ids(trials, "failed")
+        for i in ids:
+            self.edit(i, state="pending", error=None, seconds_eval=None)
+            self.records[i] = replace(self.records[i], told=None)
+        return ids
+
+    def withdraw(self, trials: Trials) -> list[int]:
+        """Give pending or queued trials back; return their ids."""
+        ids = self.ids(trials, "pending", "queued")
+        for i in ids:
+            self.edit(i, state="withdrawn")
+        self.keys = self._known_keys()
+        return ids
+
+    def complete_batch(self, i: int) -> list[Record]:
+        """Return the batch of a trial if none of it is pending; otherwise nothing."""
+        first = self.records[i].batch
+        batch = []
+        for member in self.records[first:]:
+            if member.batch != first:
+                break
+            batch.append(member)
+        return [] if any(member.trial.state == "pending" for member in batch) else batch
+
+    def count(self, records: Iterable[Record]) -> None:
+        """Note that trials have moved the region, which they do once."""
+        for record in records:
+            self.records[record.id] = replace(self.records[record.id], counted=True)
+
+    def _known_keys(self) -> set[bytes]:
+        kept = [record for record in self.records if record.trial.state != "withdrawn"]
+        rows = [record.codes for record in kept]
+        rows += [record.asked_codes for record in kept if record.asked_codes is not None]
+        return set(self.space.keys(np.array(rows))) if rows else set()
+
+
+def _seconds(seconds: float | None) -> float | None:
+    """Return the time of an evaluation; refuse one that is not a finite number."""
+    try:
+        return None if seconds is None else finite(seconds)
+    except InvalidTell:
+        raise InvalidTell(f"seconds must be a finite number, not {seconds!r}") from None
