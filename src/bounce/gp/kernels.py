@@ -249,6 +249,7 @@ class Metric:
         if a.foreign is not None and b.foreign is not None:
             agreed = product(a.foreign.choices, b.foreign.choices.T)
             d2[np.ix_(a.foreign.rows, b.foreign.rows)] += self.jump * (len(categorical) - agreed)
+        if a.foreign is not None or b.foreign is not None:
             np.maximum(d2, 0.0, out=d2)
 
     def moved(self, d2: Array, columns: NDArray[np.intp], old: Array, new: Array, points: Points) -> Array:

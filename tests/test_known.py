@@ -1,0 +1,290 @@
+"""What people already know: results that nobody asked for, starts, corrections."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bounce import Binary, Bounce, Categorical, InvalidPoint, InvalidTell, NothingToAsk, Ordinal, Real, Space, Trial
+from spaces import mixed
+
+SPACE = Space(
+    [
+        Real("a", 0, 1),
+        Real("b", 1e-3, 10, log=True),
+        Ordinal("o", list(range(7))),
+        Categorical("c", list("abcd")),
+        Categorical("d", list("xyz")),
+        *(Binary(f"x{i}") for i in range(9)),
+    ]
+)
+
+
+def value(point: dict[str, Any]) -> float:
+    bits = sum(point[f"x{i}"] != (i % 2 == 1) for i in range(9))
+    return float((point["a"] - 0.3) ** 2 + abs(point["o"] - 4) / 7 + (point["c"] != "b") + 0.2 * bits)
+
+
+def drawn(n: int, seed: int = 0, space: Space = SPACE) -> list[dict[str, Any]]:
+    return space.decode(space.sample(n, rng=np.random.default_rng(seed)))
+
+
+def reopened(optimizer: Bounce) -> Bounce:
+    """The optimizer as a file would give it back."""
+    return Bounce.from_state_dict(json.loads(json.dumps(optimizer.state_dict())))
+
+
+def step(optimizer: Bounce, n: int = 1) -> list[Trial]:
+    trials = optimizer.ask(n)
+    optimizer.tell(trials, [value(trial.point) for trial in trials])
+    return trials
+
+
+def test_added_results_cost_no_budget_and_are_known() -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    points = drawn(4)
+    trials = optimizer.add(points, [3.0, 1.0, 2.0, 5.0])
+    assert [(t.id, t.state, t.value) for t in trials] == [(i, "added", v) for i, v in enumerate([3.0, 1.0, 2.0, 5.0])]
+    assert optimizer.remaining == 10
+    assert optimizer.best is not None
+    assert optimizer.best.id == 1
+    asked = [trial for _ in range(10) for trial in step(optimizer)]
+    assert optimizer.done
+    assert not [trial for trial in asked if trial.point in points]
+
+
+def test_repeated_points_may_be_added() -> None:
+    optimizer = Bounce(SPACE, 8, seed=0)
+    (point,) = drawn(1)
+    optimizer.add([point] * 5, [1.0, 1.2, 0.9, 1.1, 1.0])
+    while not optimizer.done:
+        step(optimizer)
+    assert len(optimizer.trials) == 13
+
+
+@pytest.mark.parametrize("n", [1, 3, 5, 20])
+def test_known_results_take_the_place_of_initial_points(n: int) -> None:
+    optimizer = Bounce(SPACE, 20, seed=0)
+    points = drawn(n)
+    optimizer.add(points, map(value, points))
+    initial = [trial for trial in (step(optimizer)[0] for _ in range(8)) if trial.acquisition is None]
+    assert len(initial) == max(0, 5 - n)
+
+
+def test_enqueued_points_take_the_place_of_initial_points() -> None:
+    optimizer = Bounce(SPACE, 20, seed=0)
+    optimizer.enqueue(drawn(2))
+    assert sum(step(optimizer)[0].acquisition is None for _ in range(10)) == 5
+
+
+def test_the_first_proposal_is_made_around_the_best_known_point() -> None:
+    """In a stage of few bins the best known point would not exist, if it did not anchor the stage."""
+    optimizer = Bounce(SPACE, 60, seed=1)
+    points = drawn(30)
+    optimizer.add(points, map(value, points))
+    (trial,) = optimizer.ask()
+    stage = optimizer.stage
+    assert stage.number == 1
+    assert trial.target_dim < len(SPACE)
+    assert optimizer.best is not None
+    assert stage.embedding.down(SPACE.encode([optimizer.best.point]))[1].all()
+
+
+def test_past_results_are_learned_from() -> None:
+    """Fifty results say what matters, so ten evaluations are worth more than ten of a cold run."""
+    cold, warm = [], []
+    for seed in range(4):
+        for known, ends in ((0, cold), (50, warm)):
+            optimizer = Bounce(SPACE, 12, seed=seed)
+            points = drawn(known, seed)
+            optimizer.add(points, map(value, points))
+            ends.append(min(value(step(optimizer)[0].point) for _ in range(12)))
+    assert np.mean(warm) < 0.5 * np.mean(cold)
+
+
+def test_nothing_is_added_if_one_row_is_wrong() -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    good = drawn(2)
+    before = optimizer.state_dict()
+    with pytest.raises(InvalidPoint, match="'c' must be one of"):
+        optimizer.add([*good, good[0] | {"c": "q"}], [1, 2, 3])
+    with pytest.raises(InvalidTell, match="finite number"):
+        optimizer.add(good, [1, float("nan")])
+    with pytest.raises(InvalidTell, match="2 points need 2 values, not 3"):
+        optimizer.add(good, [1, 2, 3])
+    assert optimizer.state_dict() == before
+
+
+def test_enqueued_points_are_asked_for_first_in_order() -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    points = drawn(3)
+    queued = optimizer.enqueue(points)
+    assert [trial.state for trial in queued] == ["queued"] * 3
+    assert optimizer.remaining == 10
+    assert [trial.point for trial in optimizer.ask(2)] == points[:2]
+    more = optimizer.ask(2)
+    assert more[0].point == points[2]
+    assert more[1].point not in points
+    assert optimizer.remaining == 6
+
+
+def test_a_partial_point_is_completed_from_the_best_one() -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    points = drawn(2)
+    optimizer.add(points, [2.0, 1.0])
+    optimizer.enqueue({"a": 0.25, "c": "b"})
+    (trial,) = optimizer.ask()
+    assert trial.point == points[1] | {"a": 0.25, "c": "b"}
+    with pytest.raises(InvalidPoint, match="unknown \\['nonsense'\\]"):
+        optimizer.enqueue({"nonsense": 1})
+
+
+def test_the_point_that_was_really_used_is_what_the_model_sees() -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    (trial,) = optimizer.ask()
+    used = trial.point | {"a": 0.834}
+    optimizer.tell(trial, 1.5, point=used)
+    assert optimizer.trial(0).point == used
+    again = reopened(optimizer)
+    assert again.trial(0).point == used
+    assert again.state_dict() == optimizer.state_dict()
+    asked = {tuple(step(optimizer)[0].point.items()) for _ in range(9)}
+    assert tuple(used.items()) not in asked
+    assert tuple(trial.point.items()) not in asked
+
+
+def test_a_note_stays_with_its_trial() -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    (trial,) = optimizer.ask()
+    optimizer.tell(trial, 1.5, note="stirred by hand")
+    assert reopened(optimizer).trial(0).notes == {"note": "stirred by hand"}
+
+
+def test_a_corrected_value_replaces_the_wrong_one_in_the_model() -> None:
+    """A typo of 1000 is as if it had never been, once it is corrected."""
+    runs = []
+    for typo in (False, True):
+        optimizer = Bounce(SPACE, 30, seed=0)
+        for i in range(12):
+            (trial,) = optimizer.ask()
+            wrong = typo and i == 11
+            optimizer.tell(trial, -1000.0 if wrong else value(trial.point))
+        if typo:
+            optimizer.correct(11, value(optimizer.trial(11).point))
+        assert optimizer.best is not None
+        assert optimizer.best.value == min(t.value for t in optimizer.trials if t.value is not None)
+        runs.append(optimizer)
+    assert [t.value for t in runs[0].trials] == [t.value for t in runs[1].trials]
+    with pytest.raises(InvalidTell, match="trial 3: give the right value, or the right point"):
+        runs[0].correct(3)
+
+
+def test_only_a_trial_with_a_value_can_be_corrected() -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    optimizer.ask()
+    with pytest.raises(InvalidTell, match="trial 0 is pending, not done or added"):
+        optimizer.correct(0, 1.0)
+    optimizer.add(drawn(1), [1.0])
+    optimizer.correct(1, 2.0, point=drawn(1, 5)[0])
+    assert (optimizer.trial(1).value, optimizer.trial(1).point) == (2.0, drawn(1, 5)[0])
+
+
+def test_a_failed_trial_is_retried_at_no_further_cost() -> None:
+    optimizer = Bounce(SPACE, 5, seed=0)
+    trials = optimizer.ask(5)
+    optimizer.tell(trials[:3], [1.0, 2.0, 3.0])
+    optimizer.fail(trials[3:], "no power")
+    assert optimizer.done
+    assert optimizer.retry([3, 4]) == [3, 4]
+    assert [trial.id for trial in optimizer.pending] == [3, 4]
+    assert optimizer.trial(3).error is None
+    optimizer = reopened(optimizer)
+    optimizer.tell([3, 4], [0.5, 0.7])
+    assert optimizer.done
+    assert optimizer.best is not None
+    assert optimizer.best.id == 3
+    with pytest.raises(InvalidTell, match="trial 3 is done, not failed"):
+        optimizer.retry(3)
+
+
+def test_a_withdrawn_trial_gives_its_budget_back_and_may_be_proposed_again() -> None:
+    space = Space([Binary("x"), Binary("y")])
+    optimizer = Bounce(space, 4, seed=0)
+    trials = optimizer.ask(4)
+    with pytest.raises(NothingToAsk):
+        optimizer.ask()
+    optimizer.withdraw(trials[2:])
+    assert optimizer.remaining == 2
+    optimizer = reopened(optimizer)
+    again = optimizer.ask(2)
+    assert [trial.id for trial in again] == [4, 5]
+    assert {tuple(t.point.items()) for t in again} == {tuple(t.point.items()) for t in trials[2:]}
+    with pytest.raises(InvalidTell, match="trial 2 is withdrawn, not pending"):
+        optimizer.tell(2, 1.0)
+
+
+def test_a_retried_trial_does_not_move_the_region_twice() -> None:
+    optimizer = Bounce(SPACE, 40, seed=0)
+    while optimizer.ask()[0].acquisition is None:
+        optimizer.tell(optimizer.pending, [value(optimizer.pending[0].point)])
+    (trial,) = optimizer.pending
+    optimizer.fail(trial, "no power")
+    used = optimizer.stage.region.used
+    optimizer.retry(trial.id)
+    optimizer.tell(trial.id, value(trial.point))
+    assert optimizer.stage.region.used == used
+
+
+CALLS = ("ask", "tell", "fail", "add", "enqueue", "used", "correct", "retry", "withdraw", "extend", "reopen")
+
+
+@given(st.lists(st.sampled_from(CALLS), min_size=5, max_size=25), st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+def test_any_order_of_calls_works_and_a_state_taken_anywhere_continues_bit_for_bit(calls: list[str], seed: int) -> None:
+    space = mixed(2)
+    one = Bounce(space, 12, seed=seed)
+    rng = np.random.default_rng(seed)
+
+    def objective(point: dict[str, Any]) -> float:
+        return float(space.encode([point]).sum())
+
+    for call in calls:
+        before = one.state_dict()
+        ids = {
+            state: [t.id for t in one.trials if t.state == state] for state in ("pending", "done", "failed", "added")
+        }
+        point = space.decode(space.sample(1, rng=rng))[0]
+        if call == "ask" and one.remaining > 0:
+            one.ask(min(2, one.remaining))
+        elif call in ("tell", "used") and ids["pending"]:
+            i = ids["pending"][-1]
+            one.tell(i, objective(one.trial(i).point), point=point if call == "used" else None)
+        elif call == "fail" and ids["pending"]:
+            one.fail(ids["pending"][0], "failed")
+        elif call == "add":
+            one.add([point], [objective(point)])
+        elif call == "enqueue":
+            one.enqueue([point])
+        elif call == "correct" and ids["done"] + ids["added"]:
+            one.correct((ids["done"] + ids["added"])[0], float(rng.normal()))
+        elif call == "retry" and ids["failed"]:
+            one.retry(ids["failed"])
+        elif call == "withdraw" and ids["pending"]:
+            one.withdraw(ids["pending"][0])
+        elif call == "extend":
+            one.extend(one.budget + 1)
+        elif call == "reopen":
+            one = reopened(one)
+            assert one.state_dict() == before
+    two = reopened(one)
+    while one.remaining > 0:
+        assert [trial.point for trial in one.ask()] == [trial.point for trial in two.ask()]
+        for optimizer in (one, two):
+            for trial in optimizer.pending:
+                optimizer.tell(trial.id, objective(trial.point))
+    assert [(t.point, t.value, t.state) for t in one.trials] == [(t.point, t.value, t.state) for t in two.trials]
