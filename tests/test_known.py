@@ -10,7 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bounce import Binary, Bounce, Categorical, InvalidPoint, InvalidTell, NothingToAsk, Ordinal, Real, Space, Trial
+from bounce import (
+    Binary,
+    Bounce,
+    Categorical,
+    InvalidOption,
+    InvalidPoint,
+    InvalidTell,
+    NothingToAsk,
+    Ordinal,
+    Real,
+    Space,
+    Trial,
+)
 from spaces import mixed
 
 SPACE = Space(
@@ -238,6 +250,85 @@ def test_a_retried_trial_does_not_move_the_region_twice() -> None:
     optimizer.retry(trial.id)
     optimizer.tell(trial.id, value(trial.point))
     assert optimizer.stage.region.used == used
+
+
+def changed(**replaced: Any) -> Space:
+    """The space with some parameters replaced by others, removed (None) or added."""
+    old = {parameter.name: parameter for parameter in SPACE.parameters}
+    return Space([p for p in (old | replaced).values() if p is not None])
+
+
+def test_a_choice_that_is_added_keeps_everything_and_is_tried() -> None:
+    optimizer = Bounce(SPACE, 40, seed=0)
+    for _ in range(15):
+        step(optimizer)
+    before = optimizer.trials
+    assert optimizer.change(changed(c=Categorical("c", list("abcde")))) == []
+    assert [t.value for t in optimizer.trials] == [t.value for t in before]
+    assert optimizer.remaining == 25
+    later = [step(optimizer)[0] for _ in range(25)]
+    assert "e" in {trial.point["c"] for trial in later}
+
+
+def test_trials_with_a_removed_choice_stay_outside_and_leave_the_model() -> None:
+    optimizer = Bounce(SPACE, 30, seed=0)
+    for _ in range(12):
+        step(optimizer)
+    with_b = [t for t in optimizer.trials if t.point["c"] == "b"]
+    assert with_b
+    outside = optimizer.change(changed(c=Categorical("c", list("acd"))))
+    assert [(t.id, t.point, t.value) for t in outside] == [(t.id, t.point, t.value) for t in with_b]
+    assert {t.state for t in outside} == {"outside"}
+    assert optimizer.remaining == 18
+    assert optimizer.best is not None
+    assert optimizer.best.point["c"] != "b"
+    again = reopened(optimizer)
+    assert again.state_dict() == optimizer.state_dict()
+    for _ in range(5):
+        assert [t.point for t in step(again)] == [t.point for t in step(optimizer)]
+
+
+@pytest.mark.parametrize(
+    ("replaced", "defaults", "fits"),
+    [
+        ({"a": Real("a", -1, 2)}, {}, lambda point: True),
+        ({"a": Real("a", 0, 0.5)}, {}, lambda point: point["a"] <= 0.5),
+        ({"o": Real("o", 0, 6)}, {}, lambda point: True),
+        ({"new": Binary("new")}, {"new": False}, lambda point: True),
+        ({"x0": None}, {}, lambda point: True),
+        ({"x0": None}, {"x0": True}, lambda point: point["x0"]),
+    ],
+    ids=["wider", "narrower", "type", "added", "removed", "fixed"],
+)
+def test_old_results_stay_where_they_fit(replaced: dict[str, Any], defaults: dict[str, Any], fits: Any) -> None:
+    optimizer = Bounce(SPACE, 30, seed=0)
+    for _ in range(12):
+        step(optimizer)
+    before = optimizer.trials
+    outside = optimizer.change(changed(**replaced), defaults)
+    assert [t.id for t in outside] == [t.id for t in before if not fits(t.point)]
+    for trial, old in zip(optimizer.trials, before, strict=True):
+        assert trial.value == old.value
+        if fits(old.point):
+            shared = trial.point.keys() & old.point.keys()
+            assert {k: trial.point[k] for k in shared} == pytest.approx({k: old.point[k] for k in shared})
+            assert {k: trial.point[k] for k in trial.point.keys() - shared} == {
+                k: v for k, v in defaults.items() if k in trial.point
+            }
+    (trial,) = optimizer.ask()
+    assert trial.point in optimizer.space
+
+
+def test_a_new_parameter_needs_a_default() -> None:
+    optimizer = Bounce(SPACE, 30, seed=0)
+    before = optimizer.state_dict()
+    with pytest.raises(InvalidOption, match="'new' is new: defaults must have its value"):
+        optimizer.change(changed(new=Binary("new")))
+    with pytest.raises(InvalidOption, match="a default does not fit: 'new' must be"):
+        optimizer.change(changed(new=Binary("new")), {"new": 3})
+    with pytest.raises(InvalidOption, match="'a' is in both spaces"):
+        optimizer.change(SPACE, {"a": 0.5})
+    assert optimizer.state_dict() == before
 
 
 CALLS = ("ask", "tell", "fail", "add", "enqueue", "used", "correct", "retry", "withdraw", "extend", "reopen")

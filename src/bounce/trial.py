@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Scalar = str | int | float | bool | None
-State = Literal["queued", "pending", "done", "failed", "added", "withdrawn"]
+State = Literal["queued", "pending", "done", "failed", "added", "withdrawn", "outside"]
 """Queued: to be asked for; pending: asked for; done: has a value; failed: has none; added: a result that nobody asked
-for; withdrawn: was asked for and given back."""
+for; withdrawn: was asked for and given back; outside: no longer in the space, which was changed."""
 STATES: tuple[State, ...] = get_args(State)
-ASKED: tuple[State, ...] = ("pending", "done", "failed")  # what spends budget
+ASKED: tuple[State, ...] = ("pending", "done", "failed")
+VALUED: tuple[State, ...] = ("done", "added")
 
 
 @dataclass(frozen=True)

@@ -95,9 +95,9 @@ class Points:
         return len(self.z)
 
     def __getitem__(self, rows: slice | NDArray[np.intp]) -> Points:
-        index = np.arange(len(self.z))[rows]
         if self.foreign is None:
             return Points(self.z[rows])
+        index = np.arange(len(self.z))[rows]
         where = np.searchsorted(self.foreign.rows, index).clip(max=len(self.foreign.rows) - 1)
         places = np.flatnonzero(self.foreign.rows[where] == index)
         if not len(places):

@@ -30,10 +30,11 @@ from bounce.optimizer.state import (
     record_to_dict,
     upgraded,
 )
+from bounce.spaces.change import Change
 from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import after, improves
-from bounce.trial import ASKED, Trial, is_single, listed
+from bounce.trial import ASKED, VALUED, Trial, is_single, listed
 
 
 class Bounce:
@@ -109,7 +110,7 @@ class Bounce:
     @property
     def best(self) -> Trial | None:
         """The trial with the best value, the earliest of several; None before the first value."""
-        valued = self._ledger.of_state("done", "added")
+        valued = self._ledger.of_state(*VALUED)
         best = min(valued, key=lambda record: self._options.sign * record.value, default=None)
         return None if best is None else _snapshot(best)
 
@@ -261,6 +262,23 @@ class Bounce:
         for i in ids:
             self._resize(self._ledger.complete_batch(i))
         return ids
+
+    def change(self, space: Space, defaults: Mapping[str, Any] | None = None) -> list[Trial]:
+        """Continue in another space. Return the trials that no longer fit; they leave the model.
+
+        `defaults` has the value of each new parameter in all trials so far. A parameter that the new space lacks is
+        fixed at the value that `defaults` has for it, so that only trials with that value fit. Without one, it no longer
+        counts.
+        """
+        if not isinstance(space, Space):
+            raise InvalidOption(f"space must be a bounce.Space, not {space!r}", option="space")
+        change = Change(self.space, space, dict(defaults or {}))
+        ledger = self._ledger.moved(space, change.translated)
+        planner = Planner(space, self._options)
+        self._head = planner.moved(self._head, ledger.records, rng=self._rng)
+        before = {record.id for record in self._ledger.records if record.was is not None}
+        self.space, self._planner, self._ledger = space, planner, ledger
+        return [_snapshot(r) for r in ledger.records if r.was is not None and r.id not in before]
 
     def extend(self, budget: int) -> None:
         """Set a new total budget; the current stage's share of it is computed again.

@@ -12,18 +12,18 @@ Shapes: codes (D,) of one point.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
 
-from bounce.errors import InvalidState, InvalidTell
+from bounce.errors import InvalidPoint, InvalidState, InvalidTell
 from bounce.optimizer.state import Record, record_from_dict
 from bounce.spaces.parameters import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
-from bounce.trial import ASKED, State, Trial, finite, is_single
+from bounce.trial import State, Trial, finite, is_single
 
 Trials = Trial | int | Sequence[Trial | int]
 """One trial or its id, or several of them."""
@@ -74,7 +74,7 @@ class Ledger:
     @property
     def spent(self) -> int:
         """How much of the budget has been spent."""
-        return len(self.of_state(*ASKED))
+        return sum(record.spent for record in self.records)
 
     def remaining(self, budget: int) -> int:
         """Return how many trials may still be asked for."""
@@ -229,6 +229,31 @@ class Ledger:
         self.keys = self._known_keys()
         return ids
 
+    def moved(self, space: Space, translate: Callable[[dict[str, Any]], dict[str, Any] | None]) -> Ledger:
+        """Return the same trials in another space: what no longer fits stays, outside of it.
+
+        `translate` turns a point of this space into one of the other, or None. Pending and queued trials that no longer
+        fit cost nothing.
+        """
+        ledger = Ledger(space)
+        ledger.tells = self.tells
+        for record in self.records:
+            trial = record.trial
+            point = None if record.was is not None else translate(dict(trial.point))
+            try:
+                codes = None if point is None else space.encode([point])[0]
+            except InvalidPoint:
+                codes = None
+            if codes is not None:
+                fitting = replace(trial, point=space.decode(codes[None])[0])
+                ledger.records.append(replace(record, trial=fitting, codes=codes, asked_codes=None))
+                continue
+            was: State = "withdrawn" if trial.state in ("pending", "queued") else record.was or trial.state
+            outside = replace(record, trial=replace(trial, state="outside"), codes=np.zeros(len(space)), was=was)
+            ledger.records.append(replace(outside, told=None, asked_codes=None))
+        ledger.keys = ledger._known_keys()
+        return ledger
+
     def complete_batch(self, i: int) -> list[Record]:
         """Return the batch of a trial if none of it is pending; otherwise nothing."""
         first = self.records[i].batch
@@ -245,7 +270,7 @@ class Ledger:
             self.records[record.id] = replace(self.records[record.id], counted=True)
 
     def _known_keys(self) -> set[bytes]:
-        kept = [record for record in self.records if record.trial.state != "withdrawn"]
+        kept = [record for record in self.records if record.trial.state not in ("withdrawn", "outside")]
         rows = [record.codes for record in kept]
         rows += [record.asked_codes for record in kept if record.asked_codes is not None]
         return set(self.space.keys(np.array(rows))) if rows else set()

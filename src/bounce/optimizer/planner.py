@@ -29,13 +29,14 @@ INITIAL_DIMS_REAL = 2  # ... where every variable is real
 
 def spent(records: Sequence[Record]) -> int:
     """Return how much of the budget has been spent."""
-    return sum(record.trial.state in ASKED for record in records)
+    return sum(record.spent for record in records)
 
 
 def _known(records: Sequence[Record], restart: int) -> int:
     """Return how many points of the user take the place of initial points."""
     return sum(
-        (r.trial.state == "added" or (r.enqueued and r.trial.state != "withdrawn")) and r.trial.restart == restart
+        (r.trial.state == "added" or (r.enqueued and r.trial.state in (*ASKED, "queued")))
+        and r.trial.restart == restart
         for r in records
     )
 
@@ -83,6 +84,19 @@ class Planner:
         stage = replace(stage, entered=stage.entered + more)
         stage = self.stages.extended(stage, all_codes(self.space, records), asked=spent(records))
         return replace(head, stage=stage, design=replace(design, size=design.size + more))
+
+    def moved(self, head: Head, records: Sequence[Record], *, rng: np.random.Generator) -> Head:
+        """Return the head of a run that continues in this planner's space, with as many bins as it had in another one.
+
+        Of the model only the data carry over. The search continues around the best point that is left.
+        """
+        known = observations(records, head.stage.restart)
+        best = min(known, key=lambda record: self.options.sign * record.value, default=None)
+        codes = all_codes(self.space, [record for record in records if record.was is None])
+        anchor = None if best is None else best.codes
+        bins = len(self.space) if head.stage.embedding.is_input else len(head.stage.embedding.members)
+        stage = self.stages.moved(head.stage, bins, anchor, codes, asked=spent(records), rng=rng)
+        return replace(head, stage=stage, fit=None)
 
     def plan(
         self, head: Head, records: Sequence[Record], n: int, *, known: Container[bytes], rng: np.random.Generator

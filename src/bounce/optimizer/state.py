@@ -23,11 +23,11 @@ from bounce.spaces.space import Space
 from bounce.subspace.embedding import Embedding
 from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import TrustRegion
-from bounce.trial import STATES, Trial
+from bounce.trial import ASKED, STATES, VALUED, State, Trial
 
 VERSION = 2
 STORED = tuple(f.name for f in fields(Trial) if f.name != "point")  # the point follows from the codes
-OWN = ("codes", "batch", "told", "asked_codes", "enqueued", "counted")
+OWN = ("codes", "batch", "told", "asked_codes", "enqueued", "counted", "was", "former_point")
 RECORD = (*STORED, *OWN)
 """The keys of a record's document."""
 
@@ -62,6 +62,13 @@ class Record:
     """Whether the user chose its point."""
     counted: bool = False
     """Whether it has moved the trust region; it does so once."""
+    was: State | None = None
+    """The state it had before the space was changed and it was left outside; its codes then mean nothing."""
+
+    @property
+    def spent(self) -> bool:
+        """Whether it has cost budget."""
+        return (self.was or self.trial.state) in ASKED
 
     @property
     def id(self) -> int:
@@ -108,7 +115,7 @@ class Head:
 
 def observations(records: Sequence[Record], restart: int) -> list[Record]:
     """Return the trials with a value since a restart, by id."""
-    return [r for r in records if r.trial.value is not None and r.trial.restart == restart]
+    return [r for r in records if r.trial.state in VALUED and r.trial.restart == restart]
 
 
 def evidence(records: Sequence[Record], restart: int, sign: float, method: Method) -> tuple[list[Record], Array]:
@@ -121,7 +128,7 @@ def evidence(records: Sequence[Record], restart: int, sign: float, method: Metho
         return done, np.array([sign * r.value for r in done])
     found = [r for r in records if r.told is not None and r.trial.restart == restart]
     worst = max(sign * r.value for r in done)
-    return found, np.array([sign * r.value if r.trial.value is not None else worst for r in found])
+    return found, np.array([sign * r.value if r.trial.state in VALUED else worst for r in found])
 
 
 def record_to_dict(record: Record) -> dict[str, Any]:
@@ -134,6 +141,8 @@ def record_to_dict(record: Record) -> dict[str, Any]:
         "asked_codes": None if record.asked_codes is None else record.asked_codes.tolist(),
         "enqueued": record.enqueued,
         "counted": record.counted,
+        "was": record.was,
+        "former_point": record.trial.point if record.was is not None else None,
     }
 
 
@@ -150,9 +159,10 @@ def record_from_dict(space: Space, document: Mapping[str, Any], place: int) -> R
         and _is_int(trial.id)
         and trial.id == place
         and trial.state in STATES
-        and (trial.state in ("done", "added")) == (value is not None)
+        and (trial.state == "outside" or (trial.state in VALUED) == (value is not None))
         and (value is None or _is_number(value))
-        and (trial.state in ("done", "failed", "added")) == (told is not None)
+        and (trial.state in (*VALUED, "failed")) == (told is not None)
+        and (trial.state == "outside") == (document["was"] is not None)
         and (told is None or _is_int(told))
         and _is_int(batch)
         and 0 <= batch <= place
@@ -164,8 +174,9 @@ def record_from_dict(space: Space, document: Mapping[str, Any], place: int) -> R
         and all(isinstance(x, str) for note in trial.notes.items() for x in note)
     ):
         raise InvalidState(f"trial {place} of the state is damaged: {document!r}")
-    object.__setattr__(trial, "point", space.decode(codes)[0])
-    flags = bool(document["enqueued"]), bool(document["counted"])
+    former = document["former_point"]
+    object.__setattr__(trial, "point", space.decode(codes)[0] if former is None else dict(former))
+    flags = bool(document["enqueued"]), bool(document["counted"]), document["was"]
     return Record(trial, codes[0], batch, told, None if asked_codes is None else asked_codes[0], *flags)
 
 

@@ -82,6 +82,15 @@ class Stages:
         share = self._share(stage.embedding, stage.entered, stage.region.used, codes)
         return replace(stage, region=stage.region.with_budget(share))
 
+    def moved(
+        self, stage: Stage, n_bins: int, anchor: Codes | None, codes: Codes, *, asked: int, rng: np.random.Generator
+    ) -> Stage:
+        """Return the stage that follows one of another space, anchored at a point of this one."""
+        embedding = self._random(n_bins, rng=rng)
+        if anchor is not None and not embedding.is_input:
+            embedding = embedding.anchored(anchor, rng=rng)
+        return self._begun(embedding, stage.number + 1, stage.restart, asked, codes)
+
     def _design(self, asked: int) -> int:
         """Return how many initial points there is budget for."""
         return min(self.schedule.initial_points, self.budget - asked)

@@ -1,0 +1,75 @@
+"""A change of a space: what happens to the points of the old one.
+
+A choice may be added or removed, bounds may be widened or narrowed, a parameter may be added, removed, fixed at a value
+or get another type. A value that the new parameter does not take makes its point unfit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bounce.errors import InvalidOption, InvalidPoint
+from bounce.spaces.space import Space
+
+
+@dataclass(frozen=True)
+class Change:
+    """From one space to another; `defaults` are the values of parameters that only one of them has."""
+
+    old: Space
+    new: Space
+    defaults: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        old = {parameter.name: parameter for parameter in self.old.parameters}
+        new = {parameter.name: parameter for parameter in self.new.parameters}
+        for name, parameter in new.items():
+            if name not in old and name not in self.defaults:
+                raise InvalidOption(
+                    f"{name!r} is new: defaults must have its value in the trials so far", option="defaults"
+                )
+            if name in self.defaults and name not in old:
+                self._check(parameter, self.defaults[name])
+        for name, value in self.defaults.items():
+            if name in old and name in new:
+                raise InvalidOption(
+                    f"{name!r} is in both spaces, so the trials have their own values for it: remove its default",
+                    option="defaults",
+                )
+            if name not in old and name not in new:
+                raise InvalidOption(f"there is no parameter {name!r}", option="defaults")
+            if name not in new:
+                self._check(old[name], value)
+
+    @staticmethod
+    def _check(parameter: Any, value: Any) -> None:
+        try:
+            parameter.encode(value)
+        except InvalidPoint as error:
+            raise InvalidOption(f"a default does not fit: {error}", option="defaults") from None
+
+    def translated(self, point: dict[str, Any]) -> dict[str, Any] | None:
+        """Return a point of the old space in the new one; None if a parameter was fixed at another value."""
+        new = [parameter.name for parameter in self.new.parameters]
+        fixed = [p for p in self.old.parameters if p.name not in new and p.name in self.defaults]
+        if any(p.encode(point[p.name]) != p.encode(self.defaults[p.name]) for p in fixed):
+            return None
+        return {name: point[name] if name in point else self.defaults[name] for name in new}
+
+    @property
+    def sentences(self) -> list[str]:
+        """What changes, a sentence each."""
+        old = {parameter.name: parameter for parameter in self.old.parameters}
+        new = {parameter.name: parameter for parameter in self.new.parameters}
+        said = []
+        for name, parameter in new.items():
+            if name not in old:
+                said.append(f"{name!r} is added: {parameter!r}")
+            elif parameter != old[name]:
+                said.append(f"{name!r} becomes {parameter!r}; it was {old[name]!r}")
+        for name in old:
+            if name not in new:
+                fixed = f"fixed at {self.defaults[name]!r}" if name in self.defaults else "removed"
+                said.append(f"{name!r} is {fixed}")
+        return said
