@@ -267,8 +267,8 @@ class Bounce:
         """Continue in another space. Return the trials that no longer fit; they leave the model.
 
         `defaults` has the value of each new parameter in all trials so far. A parameter that the new space lacks is
-        fixed at the value that `defaults` has for it, so that only trials with that value fit. Without one, it no longer
-        counts.
+        fixed at the value that `defaults` has for it, so that only trials with that value fit. Without one, it
+        no longer counts.
         """
         if not isinstance(space, Space):
             raise InvalidOption(f"space must be a bounce.Space, not {space!r}", option="space")
