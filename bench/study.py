@@ -48,7 +48,9 @@ def overhead(folder: Path) -> Table:
     import bounce.study.study as module
 
     module.Bounce = Timed  # type: ignore[attr-defined]
-    table = Table("trials", "ms per trial on top of the optimizer", "ms of the optimizer", title="a study's overhead")
+    table = Table(
+        "trials", "ms per trial on top of the optimizer", "ms of the optimizer", title="the overhead of a study"
+    )
     space = Space([Binary(f"b{i}") for i in range(50)])
     with Study.open(folder / "overhead.db", space=space, budget=2 * TRIALS, seed=0, initial_points=TRIALS) as study:
         for first in range(0, TRIALS, EVERY):
