@@ -89,7 +89,7 @@ def test_values_are_the_published_ones(key: str) -> None:
     variant = Randomized(problem) if key.endswith("_randomized") else problem
     tolerance = 1e-6 if name == "contamination25" else 1e-9  # the published Contamination is in single precision
     np.testing.assert_allclose(variant.evaluate(codes), fixture["y"], rtol=tolerance)
-    calls = [variant(point) for point in variant.stage.decode(codes)]
+    calls = [variant(point) for point in variant.space.decode(codes)]
     np.testing.assert_allclose(calls, fixture["y"], rtol=tolerance)
 
 
@@ -277,7 +277,7 @@ def test_a_formula_is_read_from_a_file_also_if_compressed(tmp_path: Path, suffix
 def test_a_file_that_is_no_formula_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
     path = tmp_path / "formula.wcnf"
     path.write_text(text)
-    with pytest.raises(DataError, match=rf"formula\.wcnf is no weighted formula in the format wcnf: .*{complaint}"):
+    with pytest.raises(DataError, match=rf"formula\.wcnf is not a weighted formula in the wcnf format: .*{complaint}"):
         maxsat.read(path)
 
 
@@ -285,7 +285,7 @@ def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
     for suffix, pack in ((".gz", gzip.compress), (".xz", lzma.compress)):
         path = tmp_path / f"formula.wcnf{suffix}"
         path.write_bytes(pack(WCNF.encode())[:-5])
-        with pytest.raises(DataError, match="is no weighted formula"):
+        with pytest.raises(DataError, match="is not a weighted formula"):
             maxsat.read(path)
 
 
@@ -351,8 +351,8 @@ def test_mopta08_runs_in_a_folder_of_its_own_that_is_removed(tmp_path: Path) -> 
     ("script", "complaint"),
     [
         ("import select; select.select([], [], [])", "did not finish within 0.5 s"),
-        ("raise SystemExit(3)", "gave no output"),
-        ("pass", "gave no output"),
+        ("raise SystemExit(3)", "wrote no output"),
+        ("pass", "wrote no output"),
         ("open('output.txt', 'w').write('1 2 3')", "should have written 69 numbers, not '1 2 3'"),
         ("open('output.txt', 'w').write('nan ' * 69)", "should have written 69 numbers"),
         ("open('output.txt', 'w').write('no numbers')", "should have written 69 numbers"),
@@ -592,7 +592,7 @@ def test_inactive_reals_lie_between_0_and_1() -> None:
 
 
 def test_padding_to_fewer_variables_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="'labs5' has 5 variables: pad it to more, not to 5"):
+    with pytest.raises(InvalidInput, match="'labs5' has 5 variables: n must be greater, not 5"):
         Padded(Labs(5), 5)
 
 

@@ -259,10 +259,10 @@ def test_a_run_that_fails_says_so_and_the_others_go_on(
     [
         ("--methods nonsense", "there is no method 'nonsense'; the names are bounce, random"),
         ("--problems nonsense", "there is no problem 'nonsense'; the names are labs50"),
-        ("--seeds 0-99999999999", "are more than 10000 seeds"),
+        ("--seeds 0-99999999999", "is more than 10000 seeds"),
         ("--seeds many", "seeds must be numbers such as 0-9 or 0,1,5, not 'many'"),
         ("--only-report", "there is no trace of 8 evaluations in 'traces'"),
-        ("--seeds 5-2", "the seeds '5-2' are none: the first must not be above the last"),
+        ("--seeds 5-2", "the first seed of '5-2' must not be greater than the last"),
         ("--published nowhere.csv", "there is no file 'nowhere.csv'"),
         ("--results nowhere.md", "there is no file 'nowhere.md'"),
         ("--out /dev/null", "'/dev/null' must be a folder"),

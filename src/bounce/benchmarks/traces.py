@@ -1,6 +1,6 @@
 """Traces: runs on benchmark problems, one JSON Lines file per seed, one line per trial.
 
-A trace is written as its run goes, so that it can be watched and nothing is lost when the run is stopped.
+A trace is written while its run is going, so it can be watched, and a run that is stopped loses nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bounce.optimizer.bounce import Bounce
 
 FIELDS = (
     *("id", "point", "value", "state", "seconds_ask", "seconds_eval"),
-    *("space", "target_dim", "radius", "side", "restart"),
+    *("stage", "target_dim", "radius", "side", "restart"),
 )
 SEED = re.compile(r"-seed(\d+)$")
 
@@ -58,12 +58,12 @@ class Trace:
 
 
 def read(path: Path) -> Trace:
-    """Read a trace, or say which line is none."""
+    """Read a trace; refuse a file with a line that is not a trial of a trace."""
     rows = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
-        raise InvalidInput(f"{path} is no trace: it is not text") from None
+        raise InvalidInput(f"{path} is not a trace: it is not UTF-8 text") from None
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
@@ -71,15 +71,17 @@ def read(path: Path) -> Trace:
             row = None
         if not isinstance(row, dict):
             raise InvalidInput(f"{path}, line {number}: a line of a trace must be a JSON object")
+        if "space" in row:  # the field's name in traces of version 0.1
+            row["stage"] = row.pop("space")
         missing = [name for name in FIELDS if name not in row]
         if missing:
-            raise InvalidInput(f"{path}, line {number}: the line lacks {missing}")
+            raise InvalidInput(f"{path}, line {number}: the line has no {', '.join(missing)}")
         wrong = [name for name in FIELDS if not _fits(name, row[name])]
         if wrong:
             raise InvalidInput(f"{path}, line {number}: {wrong[0]} cannot be {row[wrong[0]]!r}")
         rows.append(row)
     if not rows:
-        raise InvalidInput(f"{path} is no trace: it is empty")
+        raise InvalidInput(f"{path} is not a trace: it is empty")
     return Trace(path, rows)
 
 
@@ -92,7 +94,10 @@ def _fits(name: str, value: object) -> bool:
 
 
 def grouped(traces: Sequence[Trace]) -> dict[str, list[Trace]]:
-    """Return traces by label, with their folder where there are several; refuse what cannot be averaged."""
+    """Return traces by label; the label includes the folder if the traces come from several folders.
+
+    Refuse traces that cannot be averaged: the same file twice, or runs on different problems.
+    """
     folders = {trace.path.parent for trace in traces}
     groups: dict[str, list[Trace]] = {}
     for trace in traces:
@@ -101,7 +106,9 @@ def grouped(traces: Sequence[Trace]) -> dict[str, list[Trace]]:
         if any(trace.path.resolve() == other.path.resolve() for other in group):
             raise InvalidInput(f"{trace.path} is given twice")
         if group and group[0].rows[0]["point"].keys() != trace.rows[0]["point"].keys():
-            raise InvalidInput(f"{trace.path} has other parameters than {group[0].path}: they are different problems")
+            raise InvalidInput(
+                f"{trace.path} and {group[0].path} have different parameters: they are runs on different problems"
+            )
         group.append(trace)
     return groups
 
@@ -112,16 +119,16 @@ def path_of(out: Path, seed: int) -> Path:
 
 
 def existing(out: Path) -> list[Path]:
-    """Return the traces that are already there under a name, of any seed."""
+    """Return the traces of any seed that already exist under a name."""
     found = out.parent.glob(f"*-seed*{out.suffix or '.jsonl'}")
     return sorted(path for path in found if SEED.sub("", path.stem) == out.stem and SEED.search(path.stem))
 
 
-def record(name: str, randomized: bool, evals: int, batch: int, seed: int, path: Path) -> None:
-    """Run Bounce on a problem and write the trace, a line when its trial is done.
+def record(name: str, randomized: bool, evals: int, *, batch: int, seed: int, path: Path) -> None:
+    """Run Bounce on a problem and write the trace, one line as soon as each trial has finished.
 
-    A failed evaluation fails its trial; one before the first success ends the run. A worker whose parent is gone
-    stops.
+    A failed evaluation fails its trial; a failure before the first success ends the run. A worker process stops when
+    its parent process has ended.
     """
     problem = benchmarks.load(name, randomized)
     optimizer = Bounce(problem.space, evals, batch_size=batch, seed=seed)
@@ -129,7 +136,7 @@ def record(name: str, randomized: bool, evals: int, batch: int, seed: int, path:
     with path.open("w", encoding="utf-8") as file:
         while not optimizer.done:
             if parent is not None and not parent.is_alive():
-                os._exit(1)  # nobody waits for this worker any more; what is written is whole
+                os._exit(1)  # nobody waits for this worker any more; the lines written so far are complete
             for trial in optimizer.ask():
                 start = time.perf_counter()
                 try:
@@ -149,17 +156,18 @@ def record_all(
     name: str,
     randomized: bool,
     evals: int,
+    *,
     batch: int,
     seeds: Sequence[int],
     jobs: int,
     out: Path,
     progress: Callable[[int], None],
 ) -> list[Trace]:
-    """Run all seeds in processes of one BLAS thread each; `progress` hears how many trials are done in all."""
+    """Run each seed in a process with one BLAS thread; call `progress` with the number of finished trials of all."""
     paths = [path_of(out, seed) for seed in seeds]
     with _one_thread(), ProcessPoolExecutor(min(jobs, len(seeds)), mp_context=get_context("spawn")) as pool:
         running: set[Future[None]] = {
-            pool.submit(record, name, randomized, evals, batch, seed, path)
+            pool.submit(record, name, randomized, evals, batch=batch, seed=seed, path=path)
             for seed, path in zip(seeds, paths, strict=True)
         }
         try:
@@ -169,7 +177,9 @@ def record_all(
                 for future in finished:
                     future.result()
         except BrokenProcessPool:
-            raise EvaluationFailed("a run's process was killed, perhaps for want of memory: try fewer jobs") from None
+            raise EvaluationFailed(
+                "the process of a run was killed, possibly because memory ran out: try fewer jobs"
+            ) from None
         except BaseException:
             for process in pool._processes.values():
                 process.terminate()
@@ -180,7 +190,7 @@ def record_all(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Give processes started inside one BLAS thread each: parallel runs are the better use of the cores."""
+    """Limit processes started inside to one BLAS thread each: parallel runs use the cores better."""
     saved = dict(os.environ)
     os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
     try:
