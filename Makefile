@@ -2,7 +2,7 @@
 # .venv/demo: the package, its command line and pictures. .venv/ready: that and all packages for development.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint requirements.lock
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(8, max(2, os.cpu_count() or 2)))')
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup
 
@@ -31,7 +31,7 @@ docs: .venv/ready
 .venv/demo: pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Bounce needs Python 3.11 or later")'
 	$(PYTHON) -m venv .venv
-	$(PIP) --no-compile --editable '.[plot]'
+	$(PIP) --editable '.[plot]'
 	touch $@
 
 .venv/ready: .venv/demo

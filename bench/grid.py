@@ -1,8 +1,9 @@
 """Grid: what an ask costs each method, by kind and number of variables, observations and batch size.
 
 Every case is measured in a separate process, so that the peak memory belongs to it alone. A method first gets N
-random points with values. Then it is asked for B points and told their values, several times. Bounce
-works in the input space from the start. Times are also given in units of dense linear algebra, measured in the same process (`yardstick.py`).
+random points with values. Then it is asked for B points and told their values, several times. Bounce works in the
+input space from the start. Times are also given in units of dense linear algebra, measured in the same process
+(`yardstick.py`).
 """
 
 from __future__ import annotations
