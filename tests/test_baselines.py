@@ -85,6 +85,7 @@ def test_it_may_start_with_more_points(name: str) -> None:
     assert optimizer.ask()[0].point in space
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [each for each in EACH if each.values != ("random",)])
 def test_it_learns(name: str) -> None:
     """On the sum of twelve bits, its ten best points are better than those of random search."""
@@ -122,6 +123,7 @@ def test_values_and_codes_are_inverse_up_to_the_rounding_of_reals(space: Space, 
     assert again == pytest.approx(row, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:COBYLA")  # of a thread that Nevergrad starts
 @pytest.mark.parametrize("name", [each for each in EACH if each.values[0] in ("tpe", "cmaes", "nevergrad")])
 @settings(max_examples=15, deadline=None)

@@ -114,6 +114,7 @@ def test_maxsat60_is_best_at_the_all_zero_assignment() -> None:
     assert problem.evaluate(sampled(problem, 500)).min() > -195.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bits", "reals", "value"),
     [
@@ -128,6 +129,7 @@ def test_svm53_has_its_check_values(bits: int, reals: tuple[float, ...], value: 
     assert load_or_skip("svm53").evaluate(codes)[0] == pytest.approx(value, rel=5e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "tolerance", "middle", "low", "high"),
     [
@@ -306,6 +308,7 @@ def test_maxsat125_accepts_the_users_own_copy_and_no_other(tmp_path: Path, monke
         benchmarks.load("maxsat125")
 
 
+@pytest.mark.slow
 def test_cluster60_weighs_its_clauses_exactly() -> None:
     problem = load_or_skip("cluster60")
     assert isinstance(problem, MaxSat)
@@ -487,6 +490,7 @@ def test_a_point_outside_the_space_is_refused(problem: Problem) -> None:
             problem(wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["svm53", "svm388", "lasso-dna", "lasso-hard", "maxsat60", "cluster60", "mopta08"])
 def test_problems_with_data_are_functions_of_codes_and_of_native_values(name: str) -> None:
     problem = load_or_skip(name)

@@ -168,6 +168,7 @@ def test_runs_of_the_authors_code_come_from_a_table(tmp_path: Path) -> None:
         scores.with_published(found, [path])
 
 
+@pytest.mark.slow
 def test_the_picture_is_small(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     methods = [f"method {i}" for i in range(8)]
