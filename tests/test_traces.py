@@ -12,7 +12,7 @@ import pytest
 import bounce.cli
 from bounce import benchmarks
 from bounce.benchmarks import Labs
-from bounce.benchmarks.traces import FIELDS, Trace, grouped, path_of, read, record, summaries
+from bounce.benchmarks.traces import FIELDS, Setup, Trace, grouped, path_of, read, record, summaries
 from bounce.errors import InvalidInput
 from bounce.report.plots import comparison
 
@@ -81,7 +81,7 @@ def test_a_failed_evaluation_fails_its_trial_only(tmp_path: Path, monkeypatch: p
         return float(len(calls))
 
     monkeypatch.setattr(Labs, "__call__", sometimes)
-    record("labs10", False, 8, batch=1, seed=0, path=tmp_path / "a.jsonl")
+    record(Setup("labs10", {"budget": 8}), 0, tmp_path / "a.jsonl")
     assert [row["state"] for row in read(tmp_path / "a.jsonl").rows] == ["done"] * 3 + ["failed"] + ["done"] * 4
 
 
@@ -105,13 +105,13 @@ def test_the_names_are_listed(tmp_path: Path) -> None:
         ("benchmark labs20 --out /proc/a.jsonl", "nothing can be written to the folder '/proc'"),
         ("benchmark labs20 --out old.jsonl", "there is old-seed7.jsonl already"),
         ("plot old-seed7.jsonl old-seed7.jsonl", "old-seed7.jsonl is given twice"),
-        ("plot old-seed7.jsonl old-seed8.jsonl", "they are runs on different problems"),
+        ("plot old-seed7.jsonl old-seed8.jsonl", "they are different problems"),
         ("plot wrong.jsonl", "wrong.jsonl, line 1: value cannot be 'abc'"),
         ("plot missing.jsonl", "missing.jsonl"),
         ("plot empty.jsonl", "it is empty"),
         ("plot prose.jsonl", "prose.jsonl, line 1: a line of a trace must be a JSON object"),
-        ("plot short.jsonl", "short.jsonl, line 1: the line has no id, point"),
-        ("plot binary.jsonl", "it is not UTF-8 text"),
+        ("plot short.jsonl", "short.jsonl, line 1: the line lacks ['id'"),
+        ("plot binary.jsonl", "it is not text"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(
@@ -136,7 +136,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
 
 def test_a_trace_of_a_stopped_run_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "run-seed4.jsonl"
-    record("labs10", False, 8, batch=1, seed=4, path=path)
+    record(Setup("labs10", {"budget": 8}), 4, path)
     lines = path.read_text().splitlines()
     path.write_text("\n".join(lines[:5]) + "\n")
     assert len(read(path).rows) == 5
@@ -174,12 +174,12 @@ def test_one_trace_can_be_drawn(tmp_path: Path) -> None:
 
 def test_an_unknown_problem_is_refused_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no problem"):
-        record("labs0", False, 5, batch=1, seed=0, path=tmp_path / "a.jsonl")
+        record(Setup("labs0", {"budget": 5}), 0, tmp_path / "a.jsonl")
     assert not list(tmp_path.iterdir())
 
 
 def test_fields_are_json(tmp_path: Path) -> None:
-    record("ackley53", True, 7, batch=1, seed=0, path=tmp_path / "a.jsonl")
+    record(Setup("ackley53", {"budget": 7}, randomized=True), 0, tmp_path / "a.jsonl")
     first = json.loads((tmp_path / "a.jsonl").read_text().splitlines()[0])
     assert isinstance(first["point"], dict)
     assert first["seconds_eval"] >= 0

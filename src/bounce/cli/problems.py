@@ -136,7 +136,7 @@ def benchmark(
         def show(done: int) -> None:
             progress.update(task, completed=done)
 
-        traces = record_all(name, randomized, evals, batch=batch, seeds=range(seeds), jobs=jobs, out=out, progress=show)
+        traces = record_all(name, randomized, evals, batch, range(seeds), jobs, out, show)
     table = Table("evaluations", "mean best", "standard error", "lowest", "highest", title=out.stem)
     for row in summaries(traces):
         numbers = (row.mean, row.error, row.lowest, row.highest)
