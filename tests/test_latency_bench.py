@@ -162,8 +162,9 @@ def test_rows_that_exist_are_shown_and_filed_but_not_measured_again(
     ],
 )
 def test_bad_options_are_refused_before_a_measurement(options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"over_grid": True, "table": tmp_path / "latency.csv"} | options
     with pytest.raises(InvalidInput, match=said):
-        latency.main(**({"over_grid": True, "table": tmp_path / "latency.csv"} | options))
+        latency.main(**given)
 
 
 def test_the_reference_is_driven_from_outside_with_its_own_python(tmp_path: Path) -> None:

@@ -299,8 +299,9 @@ def test_bad_input_to_a_command_is_one_sentence(script: str, words: str, said: s
     ],
 )
 def test_bad_options_are_refused_before_a_run(options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"out": tmp_path} | options
     with pytest.raises(InvalidInput, match=said):
-        quality.main(**({"out": tmp_path} | options))
+        quality.main(**given)
 
 
 def test_a_document_without_markers_is_refused(tmp_path: Path) -> None:
@@ -400,5 +401,6 @@ def test_a_whole_run_of_a_checkout_is_made_in_its_own_folder_with_the_same_seed(
     ],
 )
 def test_the_results_check_their_options_first(options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"quick": True, "out": tmp_path} | options
     with pytest.raises(InvalidInput, match=said):
-        results.main(**({"quick": True, "out": tmp_path} | options))
+        results.main(**given)
