@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bounce.cli
 from bounce import benchmarks
 from bounce.benchmarks import Labs
-from bounce.benchmarks.traces import FIELDS, Trace, grouped, path_of, read, record, summaries
+from bounce.benchmarks.traces import FIELDS, Setup, Trace, grouped, path_of, read, record, summaries
 from bounce.errors import InvalidInput
 from bounce.report.plots import comparison
 
@@ -27,6 +28,7 @@ def rows(values: list[float | None]) -> list[dict[str, Any]]:
     return [fixed | {"id": i, "value": value} for i, value in enumerate(values)]
 
 
+@pytest.mark.slow
 def test_a_benchmark_writes_a_trace_per_seed_and_prints_a_table(tmp_path: Path) -> None:
     options = {"--evals": 12, "--batch": 2, "--seeds": 3, "--jobs": 2, "--out": "a.jsonl"}
     words = [str(word) for option in options.items() for word in option]
@@ -48,6 +50,7 @@ def test_a_benchmark_writes_a_trace_per_seed_and_prints_a_table(tmp_path: Path) 
     assert "a (3)" in (tmp_path / "a.svg").read_text()
 
 
+@pytest.mark.slow
 def test_the_number_of_jobs_changes_nothing(tmp_path: Path) -> None:
     def points(path: Path) -> list[Any]:
         return [row["point"] for row in read(path).rows]
@@ -59,6 +62,7 @@ def test_the_number_of_jobs_changes_nothing(tmp_path: Path) -> None:
         assert points(tmp_path / f"j1-seed{seed}.jsonl") == points(tmp_path / f"j2-seed{seed}.jsonl")
 
 
+@pytest.mark.slow
 def test_overwriting_replaces_all_traces_of_the_name(tmp_path: Path) -> None:
     for words in ("--evals 6 --seeds 2", "--evals 3 --seeds 1 --overwrite"):
         done = run(*f"benchmark labs10 {words} --out a.jsonl".split(), cwd=tmp_path)
@@ -77,7 +81,7 @@ def test_a_failed_evaluation_fails_its_trial_only(tmp_path: Path, monkeypatch: p
         return float(len(calls))
 
     monkeypatch.setattr(Labs, "__call__", sometimes)
-    record("labs10", False, 8, 1, 0, tmp_path / "a.jsonl")
+    record(Setup("labs10", {"budget": 8}), 0, tmp_path / "a.jsonl")
     assert [row["state"] for row in read(tmp_path / "a.jsonl").rows] == ["done"] * 3 + ["failed"] + ["done"] * 4
 
 
@@ -110,7 +114,9 @@ def test_the_names_are_listed(tmp_path: Path) -> None:
         ("plot binary.jsonl", "it is not text"),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_2(arguments: str, said: str, tmp_path: Path) -> None:
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    arguments: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "empty.jsonl").touch()
     (tmp_path / "old-seed7.jsonl").write_text(json.dumps(rows([1.0])[0]) + "\n")
     (tmp_path / "old-seed8.jsonl").write_text(json.dumps(rows([1.0])[0] | {"point": {"x": 1}}) + "\n")
@@ -118,18 +124,31 @@ def test_bad_input_is_one_sentence_and_exit_code_2(arguments: str, said: str, tm
     (tmp_path / "prose.jsonl").write_text("once upon a time\n")
     (tmp_path / "short.jsonl").write_text("{}\n")
     (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe\x00")
-    done = run(*arguments.split(), cwd=tmp_path)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["bounce", *arguments.split()])
+    with pytest.raises(SystemExit) as exit:
+        bounce.cli.main()
+    assert exit.value.code == 2
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert len(shown.strip().splitlines()) == 1
 
 
 def test_a_trace_of_a_stopped_run_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "run-seed4.jsonl"
-    record("labs10", False, 8, 1, 4, path)
+    record(Setup("labs10", {"budget": 8}), 4, path)
     lines = path.read_text().splitlines()
     path.write_text("\n".join(lines[:5]) + "\n")
     assert len(read(path).rows) == 5
+
+
+def test_a_trace_of_version_0_1_can_be_read(tmp_path: Path) -> None:
+    old = rows([1.0])[0] | {"space": 3}
+    del old["stage"]
+    (tmp_path / "old-seed0.jsonl").write_text(json.dumps(old) + "\n")
+    (row,) = read(tmp_path / "old-seed0.jsonl").rows
+    assert row["stage"] == 3
+    assert set(row) == set(FIELDS)
 
 
 def test_best_so_far_and_summaries_by_hand() -> None:
@@ -155,12 +174,12 @@ def test_one_trace_can_be_drawn(tmp_path: Path) -> None:
 
 def test_an_unknown_problem_is_refused_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no problem"):
-        record("labs0", False, 5, 1, 0, tmp_path / "a.jsonl")
+        record(Setup("labs0", {"budget": 5}), 0, tmp_path / "a.jsonl")
     assert not list(tmp_path.iterdir())
 
 
 def test_fields_are_json(tmp_path: Path) -> None:
-    record("ackley53", True, 7, 1, 0, tmp_path / "a.jsonl")
+    record(Setup("ackley53", {"budget": 7}, randomized=True), 0, tmp_path / "a.jsonl")
     first = json.loads((tmp_path / "a.jsonl").read_text().splitlines()[0])
     assert isinstance(first["point"], dict)
     assert first["seconds_eval"] >= 0
