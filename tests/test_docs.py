@@ -166,7 +166,7 @@ def test_the_page_on_the_file_names_its_columns(tmp_path: Path) -> None:
 
 def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path],  # --quiet would hide warnings
         cwd=ROOT,
         capture_output=True,
         text=True,
