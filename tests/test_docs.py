@@ -190,7 +190,7 @@ def block(text: str, language: str = "python", title: str = "") -> Block:
         (block("exit 4\n", "sh"), "page.md, line 7: .*exit 4.* ended with 4"),
         (block("$ echo one\ntwo\n", "console"), "printed\none\n\nand not\ntwo"),
         (block("from bounce import Nothing\n", title="needs a miracle"), "cannot import name 'Nothing'"),
-        (block("this is no Python\n", title="needs a miracle"), "invalid syntax"),
+        (block("this cannot be parsed\n", title="needs a miracle"), "invalid syntax"),
     ],
 )
 def test_a_block_that_is_wrong_is_noticed(
