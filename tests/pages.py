@@ -4,11 +4,11 @@
 
 - All `python` blocks share one namespace.
 - In an `sh` block, every command must succeed.
-- In a `console` block, a line that begins with `$ ` is a command, and the lines below it are its expected output. `...` matches
-  any text.
+- In a `console` block, a line that begins with `$ ` is a command, and the lines below it are its expected output.
+  `...` matches any text.
 - A block whose title is a file name (title="run.py") is written to that file. A Python file is then run.
-- A block whose title begins with "needs" cannot run everywhere. If it is Python, it is compiled, and its imports of Bounce and
-  of files of the page are executed. Otherwise it is not run.
+- A block whose title begins with "needs" cannot run everywhere. If it is Python, it is compiled, and its imports of
+  Bounce and of files of the page are executed. Otherwise it is not run.
 - Blocks in other languages are not run.
 """
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import importlib
+import inspect
 import operator
 import re
 import sqlite3
@@ -17,6 +18,8 @@ import pytest
 import bounce
 from bounce import Method, Study
 from bounce.optimizer.options import Options
+from bounce.spec.spec import OPTIONS, TOP
+from bounce.study.minimize import HOW
 from bounce.subspace.schedule import Schedule
 from pages import Block, blocks, run
 from spaces import binary
@@ -79,6 +82,28 @@ def test_every_option_is_listed_with_its_default() -> None:
     assert {name: ast.literal_eval(in_code(text)[0]) for name, text in listed.items()} == {
         name: defaults[name] for name in listed
     }
+
+
+def test_every_argument_of_a_run_is_listed_with_its_default() -> None:
+    listed = {in_code(name)[0]: in_code(default)[0] for name, default, *_ in rows("options.md", "argument | default")}
+    taken = inspect.signature(bounce.minimize).parameters
+    assert tuple(listed) == HOW
+    assert {name: ast.literal_eval(text) for name, text in listed.items()} == {
+        name: taken[name].default for name in HOW
+    }
+
+
+def test_every_key_of_a_spec_is_listed() -> None:
+    listed = [in_code(name)[0].strip("[]") for name, *_ in rows("command-line.md", "key | meaning | default")]
+    assert sorted(listed) == sorted(TOP)
+    options = next(meaning for name, meaning, *_ in rows("command-line.md", "key | meaning") if "[options]" in name)
+    assert tuple(in_code(options)) == OPTIONS
+
+
+def test_names_of_the_first_version_are_gone() -> None:
+    old = re.compile(r"\b(robust|length_comb|length_cont)\b")
+    named = {page.name: set(old.findall(page.read_text().partition("## Versions")[0])) for page in PAGES}
+    assert {page: names for page, names in named.items() if names} == {}
 
 
 def test_every_field_of_a_method_is_listed_with_both_values() -> None:
