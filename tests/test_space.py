@@ -96,6 +96,9 @@ def test_a_decimal_comes_back_from_its_code_as_it_was_given(
         (10000.0, 10001.0, False, 10000.1),
         (-3.0, 7.0, False, 0.0),
         (9624000.0, 9670000.0, True, 9640000.0),
+        (-37.0, -0.887666, False, -8.1314),
+        (-5091.1, -790.0, False, -1000.0),
+        (47.0, 957.3, True, 946.9),
     ],
 )
 def test_a_value_shows_no_digits_of_rounding(low: float, high: float, log: bool, value: float) -> None:

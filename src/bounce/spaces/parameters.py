@@ -32,7 +32,7 @@ NARROWEST = 1e-12  # the least width of a real range relative to its larger end:
 SMALLEST = 1e-290  # the least width of a real range: above the subnormal doubles
 LARGEST_INTEGER = 10**12  # beyond it, doubles no longer tell all integers of a log scale apart
 DIGITS = 17  # decimal digits that tell any two doubles apart
-ROUNDING = 2  # of the digits that the value at a fraction has, how many may be wrong by rounding
+ROUNDING = 1  # of the digits that the value at a fraction has, how many may be wrong by rounding
 
 
 class Kind(StrEnum):
