@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -14,44 +14,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import bounce
-from bounce import Binary, Bounce, Categorical, Integer, Ordinal, Real, Space, Trial
-from bounce.acquire.maximise import Proposal, Search, propose
-from bounce.errors import InvalidOption, InvalidState, InvalidTell, NothingToAsk
-from bounce.gp.fit import fit
-from bounce.gp.kernels import Hyper, Metric
-from bounce.gp.linalg import Array
+from bounce import Binary, Bounce, Categorical, Integer, Ordinal, Real, Space
+from bounce.errors import InvalidOption, InvalidTell, NothingToAsk
 from bounce.method import Method
-from bounce.optimizer.model import Data
 from bounce.spaces.parameters import Codes, Parameter
+from runs import Point, drive, facts, ones
 from spaces import binary, mixed, reals
-
-Point = dict[str, Any]
-
-
-def ones(point: Point) -> float:
-    """A cheap objective for any space: reals to 0.3 of their size, everything else as numbers or lengths."""
-    return float(sum(abs(x - 0.3) if isinstance(x, float) else hash_free(x) for x in point.values()))
-
-
-def hash_free(x: Any) -> float:
-    return float(x) if isinstance(x, int | bool) else float(len(str(x)) + ord(str(x)[0]) % 7)
-
-
-def drive(opt: Bounce, objective: Callable[[Point], float] = ones, batch: int | None = None) -> list[Trial]:
-    while not opt.done:
-        trials = opt.ask(batch)
-        opt.tell(trials, [objective(t.point) for t in trials])
-    return opt.trials
-
-
-def facts(trials: list[Trial]) -> list[Any]:
-    """Everything about trials but the clock."""
-    return [(t.id, t.point, t.value, t.state, t.stage, t.target_dim, t.radius, t.side, t.acquisition) for t in trials]
-
-
-def through_json(opt: Bounce) -> Bounce:
-    return Bounce.from_state_dict(json.loads(json.dumps(opt.state_dict(), allow_nan=False)), space=opt.space)
-
 
 # Budgets and batches
 
@@ -294,23 +262,6 @@ def test_a_region_that_collapses_in_the_input_space_opens_again_around_the_best_
     assert [t.stage for t in opened] == list(range(opened[0].stage, opened[0].stage + len(opened)))
 
 
-def test_after_the_region_opens_again_the_model_knows_all_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    known: dict[str, list[int]] = {"default": [], "paper": []}
-    for method, sizes in known.items():
-
-        def watched(
-            search: Search, pending: Codes, n: int, *, rng: np.random.Generator, sizes: list[int] = sizes
-        ) -> list[Proposal]:
-            sizes.append(len(search.gp.z))
-            return propose(search, pending, n, rng=rng)
-
-        monkeypatch.setattr("bounce.optimizer.model.propose", watched)
-        drive(Bounce(reals(2), 80, seed=0, trust_region="baxus", budget_to_input=20, method=method), lambda p: 1.0)
-    assert known["default"] == list(range(5, 80))
-    assert known["paper"].count(5) >= 2
-    assert max(known["paper"]) < 60
-
-
 def test_each_trial_records_what_made_it() -> None:
     space = Space([*(Binary(f"b{i}") for i in range(20)), Real("x", 0, 1)])
     trials = drive(Bounce(space, 30, seed=0))
@@ -428,107 +379,7 @@ def test_any_order_of_asks_and_tells_works(seed: int, space: Space) -> None:
     assert len({json.dumps(t.point) for t in opt.trials}) == 40
 
 
-# Determinism and state
-
-
-@pytest.mark.parametrize("space", [mixed(2), binary(25), reals(6)], ids=["mixed", "binary", "real"])
-def test_the_same_seed_gives_the_same_run_and_another_seed_another(space: Space) -> None:
-    runs = [facts(drive(Bounce(space, 30, seed=seed, batch_size=3))) for seed in (7, 7, 8)]
-    assert runs[0] == runs[1]
-    assert runs[0] != runs[2]
-
-
-def test_a_drawn_seed_is_recorded_and_makes_the_same_run() -> None:
-    opt = Bounce(binary(10), 12)
-    again = Bounce(binary(10), 12, seed=opt.options["seed"])
-    assert facts(drive(opt)) == facts(drive(again))
-    assert Bounce(binary(10), 12).options["seed"] != Bounce(binary(10), 12).options["seed"]
-
-
-@pytest.mark.parametrize(
-    ("space", "options"),
-    [
-        (mixed(2), {}),
-        (binary(25), {}),
-        (reals(2), {"trust_region": "baxus", "budget_to_input": 15}),
-        (Space([Integer("n", 1, 70), Binary("b")]), {"direction": "maximize"}),
-    ],
-    ids=["mixed", "binary", "restarting", "small"],
-)
-def test_a_run_goes_on_bit_for_bit_from_a_state_taken_at_any_moment(space: Space, options: dict[str, Any]) -> None:
-    def run(*, restore: bool) -> list[Any]:
-        rng = np.random.default_rng(3)
-        opt = Bounce(space, 60, seed=11, **options)
-        while not opt.done:
-            if restore:
-                opt = through_json(opt)
-            pending = [t for t in opt.trials if t.state == "pending"]
-            if opt.remaining and (not pending or rng.random() < 0.6):
-                opt.ask(int(rng.integers(1, 4)))
-            else:
-                trial = pending[rng.integers(len(pending))]
-                opt.fail(trial) if rng.random() < 0.1 else opt.tell(trial, math.sin(ones(trial.point)))
-        return facts(opt.trials)
-
-    assert run(restore=True) == run(restore=False)
-
-
-@pytest.mark.parametrize("space", [binary(12), mixed(3), reals(3)], ids=["binary", "mixed", "real"])
-def test_of_many_observations_the_nearest_count(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model holds few enough points, a fit fewer and in the same units, and a restored run the same ones."""
-    method = Method(nearest=12, nearest_fit=8)
-    sizes = []
-    fitted: list[tuple[Codes, Array]] = []
-
-    def watched_fit(latent: Space, z: Codes, y: Array, starts: Sequence[Hyper], method: Method) -> Hyper:
-        fitted.append((z, y))
-        return fit(latent, z, y, starts, method)
-
-    def watched(search: Search, pending: Codes, n: int, *, rng: np.random.Generator) -> list[Proposal]:
-        gp = search.gp
-        sizes.append(len(gp.z))
-        if fitted:  # this ask has fitted: its targets are those of the model, which are shifted by a mean
-            z, targets = fitted.pop()
-            assert len(z) <= (8 if len(gp.kernel.space.reals) else 12)
-            rows = [int(np.flatnonzero((gp.z == row).all(axis=1))[0]) for row in z]
-            np.testing.assert_allclose(np.diff(search.y[rows]), np.diff(targets), atol=1e-9)
-        return propose(search, pending, n, rng=rng)
-
-    monkeypatch.setattr("bounce.optimizer.model.fit", watched_fit)
-    monkeypatch.setattr("bounce.optimizer.model.propose", watched)
-
-    def run(*, restore: bool) -> Bounce:
-        opt = Bounce(space, 60, seed=3, batch_size=3, initial_dims=len(space), method=method)
-        while not opt.done:
-            if restore:
-                opt = through_json(opt)
-            trials = opt.ask()
-            for trial in reversed(trials):
-                opt.tell(trial, ones(trial.point))
-        return opt
-
-    opt = run(restore=False)
-    assert max(sizes) == 12
-    assert facts(run(restore=True).trials) == facts(opt.trials)
-
-
-def test_the_nearest_are_those_with_the_smallest_distance_to_the_best() -> None:
-    rng = np.random.default_rng(0)
-    space = mixed(4)
-    z, values = space.sample(90, rng=rng), rng.normal(size=90)
-    done, since = rng.random(90) < 0.9, np.arange(90) >= 80
-    values[[85, 7]] = -9.0, -10.0
-    done[7] = False  # a failed trial is not the best one
-    best = int(np.argmin(np.where(done & ~since, values, np.inf)))
-    data = Data(space, z, values, done, np.arange(90))
-    found = data.nearest(np.flatnonzero(~since), 30)
-    assert len(found) == 30
-    assert best in found
-    assert list(found) == sorted(found)
-    square = Metric(space)(z[:80], z[best : best + 1])[:, 0]
-    square += np.square(z[:80, space.reals] - z[best, space.reals]).sum(axis=1)
-    others = np.setdiff1d(np.arange(80), found)
-    assert square[found].max() <= square[others].min()
+# Labels
 
 
 def permuted(space: Space, codes: Codes, permutations: Sequence[Any], mirrored: NDArray[np.bool_]) -> Codes:
@@ -578,126 +429,6 @@ def test_a_run_under_other_labels_is_the_same_run_relabelled(method: str, batch:
     assert changed > 60 * len(space) / 4
     assert len({t.target_dim for t in a.trials}) > 2
     assert max(t.restart for t in a.trials) == 0  # a restart draws another embedding
-
-
-def test_a_restored_run_knows_everything_a_user_sees() -> None:
-    opt = Bounce(mixed(2), 30, seed=0, batch_size=3)
-    trials = opt.ask()
-    opt.tell(trials[0], 2.0)
-    opt.fail(trials[1], "no")
-    again = through_json(opt)
-    assert again.trials == opt.trials
-    assert (again.best, again.remaining, again.done, again.options) == (
-        opt.best,
-        opt.remaining,
-        opt.done,
-        opt.options,
-    )
-    again.tell(trials[2], 1.0)  # trials of before are still known
-
-
-def test_an_ask_that_raises_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    opt, twin = (Bounce(binary(30), 40, seed=0) for _ in range(2))
-    for o in (opt, twin):
-        o.tell(o.ask(6), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    state = json.dumps(opt.state_dict())
-    with monkeypatch.context() as patch:
-        patch.setattr("bounce.optimizer.model.propose", lambda *a, rng, **k: [rng.random(), 1 / 0])
-        with pytest.raises(ZeroDivisionError):
-            opt.ask()
-        patch.setattr("bounce.optimizer.model.propose", lambda *a, rng, **k: exec("raise KeyboardInterrupt"))
-        with pytest.raises(KeyboardInterrupt):
-            opt.ask()
-    assert json.dumps(opt.state_dict()) == state
-    assert [t.point for t in opt.ask()] == [t.point for t in twin.ask()]
-
-
-# Extending
-
-
-def test_extending_goes_on_where_the_budget_ended() -> None:
-    opt = Bounce(binary(30), 20, seed=0)
-    drive(opt)
-    assert opt.done
-    opt.extend(35)
-    assert not opt.done
-    assert opt.remaining == 15
-    assert len(drive(opt)) == 35
-    assert through_json(opt).done
-
-
-def sphere(point: Point) -> float:
-    return float(sum((x - 0.3) ** 2 for x in point.values()))
-
-
-@pytest.mark.parametrize("method", ["default", "paper"])
-@pytest.mark.parametrize("restored", [False, True])
-def test_a_run_that_ended_continues_around_its_best_point(method: str, restored: bool) -> None:
-    opt = Bounce(reals(3), 30, seed=0, method=method)
-    old = drive(opt, sphere)
-    assert opt.stage.region.collapsed
-    best = min(t.value for t in old if t.value is not None)
-    if restored:
-        opt = through_json(opt)
-    opt.extend(45)
-    new = drive(opt, sphere)[30:]
-    assert len(new) == 15
-    assert all(t.acquisition is not None for t in new)
-    assert {t.restart for t in new} == {old[-1].restart}
-    assert new[0].side == 0.8
-    values = [t.value for t in new if t.value is not None]
-    assert min(values) <= max(best, 1e-3)
-    assert np.median(values) < 0.1 * np.median([t.value for t in old[:5] if t.value is not None])
-
-
-@pytest.mark.parametrize("space", [binary(12), mixed(2)], ids=["binary", "mixed"])
-@pytest.mark.parametrize("method", ["default", "paper"])
-def test_an_extended_run_of_any_kind_has_no_new_initial_points(space: Space, method: str) -> None:
-    opt = Bounce(space, 40, seed=0, method=method)
-    drive(opt, lambda p: 1.0)
-    restart = opt.trials[-1].restart
-    opt.extend(46)
-    new = drive(opt, lambda p: 1.0)[40:]
-    assert all(t.acquisition is not None for t in new)
-    assert {t.restart for t in new} == {restart}
-
-
-@pytest.mark.parametrize("method", ["default", "paper"])
-def test_a_design_that_the_budget_cut_short_is_completed(method: str) -> None:
-    opt, whole = Bounce(mixed(2), 3, seed=0, method=method), Bounce(mixed(2), 50, seed=0, method=method)
-    drive(opt)
-    opt.extend(50)
-    trials, expected = drive(opt)[:7], drive(whole)[:7]
-    assert [t.acquisition is None for t in trials] == [True] * 5 + [False] * 2
-    assert [t.point for t in trials[:5]] == [t.point for t in expected[:5]]
-    assert (opt.stage.entered, opt.stage.restart) == (whole.stage.entered, 0)
-
-
-def test_a_design_grows_only_as_far_as_the_budget() -> None:
-    opt = Bounce(binary(20), 2, seed=0)
-    drive(opt)
-    opt.extend(4)
-    assert [t.acquisition for t in drive(opt)] == [None] * 4
-    opt.extend(6)
-    assert [t.acquisition is None for t in drive(opt)] == [True] * 5 + [False]
-
-
-def test_extending_in_the_middle_slows_the_shrinking_down() -> None:
-    opts = [Bounce(binary(40), 50, seed=0, initial_dims=40, budget_to_input=25) for _ in range(2)]
-    opts[1].extend(500)
-    for opt in opts:
-        opt.tell(opt.ask(5), [1.0] * 5)
-        opt.tell(opt.ask(), [1.0])
-    assert opts[1].ask()[0].radius > opts[0].ask()[0].radius
-
-
-@pytest.mark.parametrize("total", [4, 0, -1, 2.5, "ten", None, True])
-def test_a_budget_that_cannot_be_is_refused(total: Any) -> None:
-    opt = Bounce(binary(10), 9, seed=0)
-    opt.ask(5)
-    with pytest.raises(InvalidOption, match="budget must be"):
-        opt.extend(total)
-    assert opt.remaining == 4
 
 
 # Bad input
@@ -873,97 +604,6 @@ def test_bad_trials_are_refused_and_nothing_is_taken() -> None:
             opt.tell(ids, values)
     assert [t.state for t in opt.trials] == ["done", "pending", "pending"]
     opt.tell([1, 2], np.array([1.0, 2.0]))
-
-
-def test_a_damaged_state_is_refused() -> None:
-    opt = Bounce(mixed(2), 30, seed=0, batch_size=4)
-    for _ in range(3):
-        opt.tell(opt.ask(), [1.0, 2.0, 3.0, 4.0])
-    opt.ask()
-    good = json.loads(json.dumps(opt.state_dict()))
-    Bounce.from_state_dict(good)
-    for change, said in STATE_DAMAGES:
-        bad = json.loads(json.dumps(good))
-        change(bad)
-        with pytest.raises(InvalidState, match=said):
-            Bounce.from_state_dict(bad)
-    for key in good:
-        with pytest.raises(InvalidState):
-            Bounce.from_state_dict({k: v for k, v in good.items() if k != key})
-    for key in good["head"]:
-        bad = json.loads(json.dumps(good))
-        del bad["head"][key]
-        with pytest.raises(InvalidState, match="damaged"):
-            Bounce.from_state_dict(bad)
-    for key in good["trials"][0]:
-        bad = json.loads(json.dumps(good))
-        del bad["trials"][3][key]
-        with pytest.raises(InvalidState, match="damaged"):
-            Bounce.from_state_dict(bad)
-    others: list[Any] = [None, [], "state", 3, {"format": "other"}]
-    for other in others:
-        with pytest.raises(InvalidState, match="not a state of Bounce"):
-            Bounce.from_state_dict(other)
-
-
-def _set(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
-    def change(document: Any) -> None:
-        *steps, last = [int(s) if s.isdigit() else s for s in path.split("/")]
-        for step in steps:
-            document = document[step]
-        document[last] = value
-
-    return change
-
-
-STATE_DAMAGES = [
-    (_set("version", 99), "version 99; this release reads versions 1 to 2"),
-    (_set("space", {"parameters": []}), "damaged"),
-    (_set("options/budget", -3), "damaged"),
-    (_set("options/budget", 2), "more trials than its budget"),
-    (_set("options/color", "red"), "damaged"),
-    (_set("rng", {}), "damaged"),
-    (_set("rng/state/state", "x"), "damaged"),
-    (_set("tells", 7), "tells"),
-    (_set("head/stage/region/radius", "long"), "not fit"),
-    (_set("head/stage/region/n_combinatorial", 77), "not fit"),
-    (_set("head/stage/region/extra", 1), "damaged"),
-    (_set("head/stage/number", 1.5), "not fit"),
-    (_set("head/stage/embedding/members/0", []), "damaged|does not fit"),
-    (_set("head/fit/hyper/real_lengthscales", [1.0] * 99), "not fit"),
-    (_set("head/fit/hyper/signal", math.nan), "not fit"),
-    (_set("head/fit/hyper/combinatorial_lengthscales", [0.0]), "lengthscales are damaged"),
-    (_set("head/fit/hyper/combinatorial_lengthscales", [1.0] * 99), "not fit"),
-    (_set("head/fit/hyper/combinatorial_lengthscales", ["1.0"]), "damaged"),
-    (_set("head/fit/hyper/combinatorial_lengthscales", "1.0"), "damaged"),
-    (_set("head/fit/hyper/real_lengthscales", 1.0), "damaged"),
-    (_set("head/fit/hyper/noise", 0.0), "not fit"),
-    (_set("head/fit/hyper/rho", 2.0), "not fit"),
-    (_set("head/fit/tells", 99), "tells"),
-    (_set("head/stage/restart", -1), "not fit"),
-    (_set("tells", 10**9), "tells"),
-    (_set("trials/1/codes", [0.0]), "trial 1 of the state is damaged"),
-    (_set("trials/1/codes/0", 7.0), "trial 1 of the state is damaged"),
-    (_set("trials/1/id", 5), "trial 1 of the state is damaged"),
-    (_set("trials/1/value", None), "trial 1 of the state is damaged"),
-    (_set("trials/1/value", "1"), "trial 1 of the state is damaged"),
-    (_set("trials/1/state", "lost"), "trial 1 of the state is damaged"),
-    (_set("trials/1/told", None), "trial 1 of the state is damaged"),
-    (_set("trials/1/told", 0), "tells"),
-    (_set("trials/1/batch", 3), "trial 1 of the state is damaged"),
-    (_set("trials/1", 3), "damaged"),
-    (_set("trials", None), "damaged"),
-]
-
-
-def test_a_state_for_another_space_is_refused() -> None:
-    state = Bounce(binary(4), 10, seed=0).state_dict()
-    Bounce.from_state_dict(state, space=binary(4))
-    with pytest.raises(InvalidState, match="another space: it has 4 parameters, the given space has 5"):
-        Bounce.from_state_dict(state, space=binary(5))
-    other = Space([Binary("x0"), *(Real(f"x{i}", 0, 1) for i in range(1, 4))])
-    with pytest.raises(InvalidState, match=r"it has Binary\(name='x1'\) where the given space has Real"):
-        Bounce.from_state_dict(state, space=other)
 
 
 def test_errors_form_one_tree() -> None:
