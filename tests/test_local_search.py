@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import bounce.acquire.local_search
 from bounce import Space
@@ -16,6 +17,7 @@ from bounce.acquire.local_search import LONG, SMALL, Moves, _Search, first_of_ea
 from bounce.acquire.neighbourhood import Neighbourhood, neighbours
 from bounce.gp.kernels import Kernel
 from bounce.gp.posterior import GP
+from bounce.method import Method
 from bounce.spaces.parameters import Codes
 from spaces import binary, mixed, rows, seen, spaces
 from test_maximise import model, nothing, region_of
@@ -86,6 +88,38 @@ def test_a_search_ends_where_no_unseen_neighbour_is_better() -> None:
     top = int(reached.argmax())
     assert acquisition(unseen_neighbours(z[top], region, known)).max() <= reached[top] + 1e-9
     np.testing.assert_array_equal(z[:, space.reals], starts[:, space.reals])
+
+
+def test_in_the_paper_all_searches_go_on_to_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search ends where no unseen neighbour is better, or where another one already is and continues."""
+    space = binary(40)
+    gp, y = model(space, n=60)
+    acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
+    known = seen(space, gp.z)
+    starts = rows(space, 20, 5)
+    inside, visited = Moves.inside, dict[int, set[bytes]]()
+
+    def watched(region: Neighbourhood, z: Codes, here: NDArray[np.intp], **options: Any) -> Moves:
+        for row in here.tolist():
+            visited.setdefault(row, set()).add(z[row].tobytes())
+        return inside(region, z, here, **options)
+
+    monkeypatch.setattr(Moves, "inside", watched)
+
+    def ended(method: Method) -> int:
+        region = region_of(space, gp.z[int(y.argmin())], 40, method=method)
+        visited.clear()
+        z, values = local_search(
+            acquisition, region, (starts, acquisition(starts)), known, rng=np.random.default_rng(0)
+        )
+        count = 0
+        for row, point in enumerate(z):
+            best = acquisition(unseen_neighbours(point, region, known)).max() <= values[row] + 1e-9
+            count += best or any(point.tobytes() in visited[other] for other in visited if other != row)
+        return count
+
+    assert ended(Method.paper()) == 20
+    assert ended(Method()) < 20
 
 
 @pytest.mark.parametrize("pending", [0, 10])
