@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import ast
 import dataclasses
+import inspect
+import itertools
 import json
 import math
 from collections.abc import Callable
@@ -90,6 +93,25 @@ def test_what_is_not_a_method_is_refused_with_what_would_be_right(given: Any, sa
 
 
 # Every choice is one
+
+
+def test_the_paper_decides_every_choice_and_differs_in_all_but_one() -> None:
+    same = [name for name in NAMES if getattr(Method(), name) == getattr(Method.paper(), name)]
+    assert same == ["real_noise_floor"]
+    assert list(CASES) == NAMES
+
+
+def test_every_choice_says_what_it_is_and_what_the_paper_does() -> None:
+    body = ast.parse(inspect.getsource(Method)).body[0]
+    assert isinstance(body, ast.ClassDef)
+    said: dict[str, str] = {}
+    for before, after in itertools.pairwise(body.body):
+        if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name):
+            assert isinstance(after, ast.Expr), before.target.id
+            assert isinstance(after.value, ast.Constant), before.target.id
+            said[before.target.id] = str(after.value.value)
+    assert list(said) == NAMES
+    assert [name for name, text in said.items() if "aper" not in text] == ["real_noise_floor"]
 
 
 @dataclass(frozen=True)
