@@ -31,7 +31,7 @@ OWN = ("codes", "batch", "told")
 RECORD = (*STORED, *OWN)
 """The keys of a record's document."""
 
-RENAMED = {"space": "stage", "radius": "radius", "side": "side"}  # fields of a trial, version 1 to 2
+RENAMED = {"space": "stage", "length_comb": "radius", "length_cont": "side"}  # fields of a trial, version 1 to 2
 PLAIN = {
     "targets": "raw",
     "caution": 1.0,
