@@ -30,7 +30,10 @@ def demo(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the picture if it already exists.")] = False,
 ) -> None:
-    """Search for a binary sequence of length 50 with low autocorrelation, and draw the values found."""
+    """Run a demo on 50 binary variables, and draw its values.
+
+    It searches for a binary sequence of length 50 with low autocorrelation.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -83,11 +86,11 @@ def data_list() -> None:
         print(f"    source  {file.source}")
 
 
-@data.command("fetch", cls=Command, epilog="Example: bounce data fetch mopta")
+@data.command("fetch", cls=Command, epilog="Example: bounce data fetch dna")
 def data_fetch(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="The files to download. The default is all that have an address."),
+        typer.Argument(metavar="NAME", help="The files to download. The default is all that have an address."),
     ] = None,
 ) -> None:
     """Download data files from their public sources, and verify their checksums."""
@@ -132,7 +135,10 @@ def benchmark(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace all traces of the same name.")] = False,
 ) -> None:
-    """Run Bounce on a problem of the paper, write a trace for each seed, and print the best values."""
+    """Run Bounce on a problem of the paper.
+
+    It writes a trace for each seed, and prints the best values.
+    """
     from bounce import benchmarks
     from bounce.benchmarks.traces import Setup, existing
     from bounce.errors import InvalidInput

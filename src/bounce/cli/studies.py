@@ -99,7 +99,10 @@ def tell(
     ],
     study: StudyPath = None,
 ) -> None:
-    """Store results from a CSV file: all of its rows, or none if one has a mistake. A value can be `failed`."""
+    """Store results from a CSV file.
+
+    All rows are stored, or none if one has a mistake. A value can be `failed`.
+    """
     from bounce.spec.tables import results as read
 
     with _opened(target, study) as opened:
@@ -129,7 +132,7 @@ def best(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -> N
 
 
 def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -> None:
-    """Print how many trials of a study are done, its best value and its stage."""
+    """Print the state of a study: its counts, best value, stage and times."""
     import json
     from dataclasses import asdict
 

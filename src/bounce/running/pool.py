@@ -11,8 +11,9 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -84,7 +85,8 @@ class _Worker:
             context.set_forkserver_preload(["bounce.running.evaluation"])
         self._connection, theirs = context.Pipe()
         self._process: BaseProcess = context.Process(target=serve, args=(theirs,))  # type: ignore[attr-defined]
-        self._process.start()
+        with _main_as_workers_see_it():
+            self._process.start()
         theirs.close()
 
     @property
@@ -130,6 +132,27 @@ class _Worker:
         if error is not None:
             raise error
         return result
+
+
+def main_is_importable() -> bool:
+    """Return whether workers can import `__main__`: not if it is a notebook, a session or standard input."""
+    main = sys.modules["__main__"]
+    return getattr(main, "__spec__", None) is not None or os.path.isfile(getattr(main, "__file__", ""))
+
+
+@contextmanager
+def _main_as_workers_see_it() -> Iterator[None]:
+    """Hide the file of a `__main__` from standard input, `<stdin>`, which a new process would try to run."""
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    if file is None or main_is_importable():
+        yield
+        return
+    del main.__file__
+    try:
+        yield
+    finally:
+        main.__file__ = file
 
 
 def serve(connection: Connection) -> None:

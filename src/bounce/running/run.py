@@ -14,7 +14,6 @@ import logging
 import pickle
 import pickletools
 import signal
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +32,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from bounce.errors import EvaluationFailed, ExecutorFailed, InvalidOption, NothingToAsk
 from bounce.running.evaluation import Evaluator, Function, Outcome, evaluate, said
-from bounce.running.pool import CallTooLong, Pool
+from bounce.running.pool import CallTooLong, Pool, main_is_importable
 from bounce.text import brief
 from bounce.trial import Trial
 
@@ -278,12 +277,12 @@ class Run:
     def _broken(self) -> EvaluationFailed:
         trial, first = self._held[0]
         n = len(self._held)
-        hint = (
-            f"the first {n} evaluations of this run failed with the same error ({first.error}), so the run ended. They "
-            "do not count against the budget: correct the objective and run again. If such failures are expected, set "
-            f"max_failures to more than {n}"
+        what = "first evaluation of this run failed" if n == 1 else f"first {n} evaluations of this run failed alike"
+        message = (
+            f"the {what} ({first.error}), so the run ended. This does not count against the budget: correct the "
+            f"objective and run again. If such failures are expected, set max_failures to more than {n}"
         )
-        failure = EvaluationFailed(hint, trial=trial.id)
+        failure = EvaluationFailed(message, trial=trial.id)
         failure.__cause__ = first.exception
         return failure
 
@@ -309,15 +308,15 @@ def _check_sendable(evaluator: Evaluator, timeout: float | None) -> None:
     except Exception as error:
         problem = said(error)
     in_main = getattr(objective, "__module__", None) == "__main__" or _refers_to_main(pickled)
-    if in_main and not hasattr(sys.modules["__main__"], "__file__"):
+    if in_main and not main_is_importable():
         raise InvalidOption(
             f"{needs}the objective is defined in a notebook, an interactive session or standard input, which worker "
             f"processes cannot import: save it in a file such as objective.py and import it from there{threads}"
         )
     if problem is not None:
         raise InvalidOption(
-            f"{needs}the objective cannot be sent to a worker process ({problem}): define it with `def` at the top "
-            f"level of a module{threads}"
+            f"{needs}the objective cannot be sent to {'one' if needs else 'a worker process'} ({problem}): define it "
+            f"with `def` at the top level of a module{threads}"
         )
 
 
