@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import bounce.cli
-from bounce import benchmarks
-from bounce.benchmarks import Labs
+from bounce import Bounce, benchmarks
+from bounce.benchmarks import Labs, traces
 from bounce.benchmarks.traces import FIELDS, Setup, Trace, grouped, path_of, read, record, summaries
+from bounce.cli import main
 from bounce.errors import InvalidInput
 from bounce.report.plots import comparison
 
@@ -35,14 +36,14 @@ def test_a_benchmark_writes_a_trace_per_seed_and_prints_a_table(tmp_path: Path) 
     done = run("benchmark", "labs20", "--randomized", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     problem = benchmarks.load("labs20", randomized=True)
-    traces = [read(tmp_path / f"a-seed{seed}.jsonl") for seed in range(3)]
-    for trace in traces:
+    found = [read(tmp_path / f"a-seed{seed}.jsonl") for seed in range(3)]
+    for trace in found:
         assert [row["id"] for row in trace.rows] == list(range(12))
         assert all(tuple(row) == FIELDS for row in trace.rows)
         assert [row["value"] for row in trace.rows] == [problem(row["point"]) for row in trace.rows]
         assert trace.label == "a"
-    last = summaries(traces)[-1]
-    assert last.mean == pytest.approx(np.mean([min(row["value"] for row in t.rows) for t in traces]))
+    last = summaries(found)[-1]
+    assert last.mean == pytest.approx(np.mean([min(row["value"] for row in t.rows) for t in found]))
     assert f"{last.mean:.6g}" in done.stdout
     assert done.stdout.splitlines()[-3:] == [f"a-seed{seed}.jsonl" for seed in range(3)]
     picture = run("plot", *(f"a-seed{seed}.jsonl" for seed in range(3)), "--out", "a.svg", cwd=tmp_path)
@@ -86,9 +87,40 @@ def test_a_failed_evaluation_fails_its_trial_only(tmp_path: Path, monkeypatch: p
 
 
 def test_traces_of_several_folders_are_compared_not_mixed() -> None:
-    traces = [Trace(Path(folder, "x-seed0.jsonl"), rows([1.0])) for folder in ("old", "new")]
-    assert list(grouped(traces)) == ["old/x", "new/x"]
-    assert list(grouped(traces[:1])) == ["x"]
+    found = [Trace(Path(folder, "x-seed0.jsonl"), rows([1.0])) for folder in ("old", "new")]
+    assert list(grouped(found)) == ["old/x", "new/x"]
+    assert list(grouped(found[:1])) == ["x"]
+
+
+def test_a_trace_of_the_first_release_can_be_read(tmp_path: Path) -> None:
+    old = rows([2.0, 1.0])
+    for row in old:
+        row |= {"space": row.pop("stage"), "length_comb": row.pop("radius"), "length_cont": row.pop("side")}
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in old))
+    assert read(tmp_path / "a.jsonl").rows == rows([2.0, 1.0])
+
+
+def test_a_benchmark_runs_the_method_of_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    methods = []
+
+    class Watched(Bounce):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            methods.append(self.options["method"])
+
+    def recorded(setup: Setup, seeds: Any, out: Path, *, jobs: int, progress: Any) -> list[Trace]:
+        record(setup, 0, out)
+        return [read(out)]
+
+    monkeypatch.setattr(traces, "Bounce", Watched)
+    monkeypatch.setattr(traces, "record_all", recorded)
+    for words in ([], ["--method", "paper"]):
+        out = tmp_path / f"{len(words)}.jsonl"
+        monkeypatch.setattr(sys, "argv", ["bounce", "benchmark", "labs10", "--evals", "6", "--out", str(out), *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert not end.value.code
+    assert methods == ["default", "paper"]
 
 
 def test_the_names_are_listed(tmp_path: Path) -> None:
@@ -100,10 +132,14 @@ def test_the_names_are_listed(tmp_path: Path) -> None:
     [
         ("benchmark nonsense", "there is no problem 'nonsense'; the names are labs50"),
         ("benchmark branin500 --randomized", "no randomised version of 'branin500'"),
-        ("benchmark labs20 --out nowhere/a.jsonl", "in an existing folder, not 'nowhere/a.jsonl'"),
+        ("benchmark labs20 --out nowhere/a.jsonl", "the folder 'nowhere' does not exist"),
         ("benchmark labs20 --out .", "need a file name"),
+        ("benchmark labs20 --method papre", "method must be 'default' or 'paper'"),
         ("benchmark labs20 --out /proc/a.jsonl", "nothing can be written to the folder '/proc'"),
-        ("benchmark labs20 --out old.jsonl", "there is old-seed7.jsonl already"),
+        (
+            "benchmark labs20 --out old.jsonl",
+            "old-seed7.jsonl already exists: choose another --out, or use --overwrite",
+        ),
         ("plot old-seed7.jsonl old-seed7.jsonl", "old-seed7.jsonl is given twice"),
         ("plot old-seed7.jsonl old-seed8.jsonl", "they are different problems"),
         ("plot wrong.jsonl", "wrong.jsonl, line 1: value cannot be 'abc'"),

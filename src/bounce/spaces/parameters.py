@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bounce.errors import InvalidPoint, InvalidSpace
+from bounce.errors import InvalidPoint, InvalidSpace, quoted
 from bounce.trial import Scalar
 
 Codes = NDArray[np.float64]
@@ -129,7 +129,7 @@ def _check_scalars(name: str, what: str, given: object) -> tuple[Scalar, ...]:
     zero_dimensional = isinstance(given, np.ndarray) and given.ndim == 0
     unordered = isinstance(given, str | bytes | Mapping | set | frozenset)
     if not isinstance(given, Iterable) or unordered or zero_dimensional:
-        raise InvalidSpace(f"{name!r}: {what} must be a list, not {given!r}", parameter=name, key=what)
+        raise InvalidSpace(f"{name!r}: {what} must be a list, not {quoted(given)}", parameter=name, key=what)
     values: list[Scalar] = []
     for item in given:
         value = _plain(item)
@@ -137,18 +137,19 @@ def _check_scalars(name: str, what: str, given: object) -> tuple[Scalar, ...]:
             isinstance(value, float) and not math.isfinite(value)
         ):
             raise InvalidSpace(
-                f"{name!r}: {what} must be strings, finite numbers, booleans or None, not {value!r}",
+                f"{name!r}: {what} must be strings, finite numbers, booleans or None, not {quoted(value)}",
                 parameter=name,
                 key=what,
             )
         values.append(value)
     if len(values) < 2:
-        raise InvalidSpace(f"{name!r}: {what} must have at least two entries, not {values!r}", parameter=name, key=what)
+        message = f"{name!r}: {what} must have at least two entries, not {quoted(values)}"
+        raise InvalidSpace(message, parameter=name, key=what)
     seen: set[tuple[str, Scalar]] = set()
     for value in values:
         if _scalar_key(value) in seen:
             raise InvalidSpace(
-                f"{name!r}: {what} must be distinct, but {value!r} appears twice", parameter=name, key=what
+                f"{name!r}: {what} must be distinct, but {quoted(value)} appears twice", parameter=name, key=what
             )
         seen.add(_scalar_key(value))
     return tuple(values)
@@ -197,7 +198,7 @@ class Real:
             number = _finite(bound)
             if number is None:
                 raise InvalidSpace(
-                    f"{self.name!r}: {side} must be a finite number, not {bound!r}", parameter=self.name, key=side
+                    f"{self.name!r}: {side} must be a finite number, not {quoted(bound)}", parameter=self.name, key=side
                 )
             object.__setattr__(self, side, number)
         _check_order(self.name, self.low, self.high)
@@ -279,7 +280,7 @@ class Integer:
                 number = None
             if number is None or isinstance(bound, bool):
                 raise InvalidSpace(
-                    f"{self.name!r}: {side} must be an integer, not {bound!r}", parameter=self.name, key=side
+                    f"{self.name!r}: {side} must be an integer, not {quoted(bound)}", parameter=self.name, key=side
                 )
             if abs(number) > LARGEST_INTEGER:
                 raise InvalidSpace(

@@ -15,7 +15,7 @@ from bounce.spaces.space import Space
 from bounce.study.study import Study
 from bounce.trial import Result, Trial
 
-HOW = ("path", "executor", "workers", "timeout", "max_failures", "callbacks")  # the arguments beside the options
+HOW = ("path", "executor", "workers", "timeout", "max_failures", "callbacks")  # the arguments besides the options
 
 
 @shows_options
@@ -34,12 +34,12 @@ def minimize(
 ) -> Result:
     """Find a point of the space at which the objective is small, within a budget of evaluations.
 
-    The options are those of `Bounce` (docs/options.md). With a `path`, the run is a study in that file; the same call
-    resumes it. `executor`, `workers`, `timeout`, `max_failures` and `callbacks` are those of `Study.run`; by default
-    evaluations run one after the other in this process. An evaluation that raises, or returns anything but a finite
-    number, fails its trial, and the run continues; three failures in the same way before the first success end it.
-    Every exception that ends the run carries the result so far as its attribute `result`. Callbacks are called with
-    each finished trial.
+    The options are those of `Bounce` (docs/options.md). With a `path`, the run is a study in that file, and the same
+    call resumes it. `executor`, `workers`, `timeout`, `max_failures` and `callbacks` are those of `Study.run`; by
+    default evaluations run one after the other in this process. An evaluation that raises, or returns anything but a
+    finite number, fails its trial, and the run continues. If the first three evaluations fail with the same error, the
+    run ends. An exception that ends the run has the result so far as its attribute `result`. Callbacks are called
+    with each finished trial.
     """
     study = _opened("minimize", space, path, budget, options)
     with study:

@@ -1,4 +1,4 @@
-"""Where a study stands, as a snapshot."""
+"""Status: where a study stands, as a snapshot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bounce.trial import Trial
 
 @dataclass(frozen=True)
 class Status:
-    """Where a study stands. A trial that is done has a value; `done`, `failed` and `pending` add up to all trials."""
+    """Where a study stands. `done` trials have a value; `done`, `failed` and `pending` add up to all trials."""
 
     path: Path | None
     budget: int
@@ -34,11 +34,11 @@ class Status:
     seconds_eval: float | None
     """The mean over the evaluations whose time is known."""
     runner: str | None
-    """Who is running the study now."""
+    """Who is running the study now; None if nobody is."""
 
     @property
     def planned(self) -> int:
-        """How many trials there will be: the budget, unless the space has fewer points."""
+        """How many trials there will be in the end: the budget, unless the space has fewer points."""
         return self.done + self.failed + self.pending + self.remaining
 
     def __repr__(self) -> str:

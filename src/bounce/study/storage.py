@@ -1,7 +1,7 @@
 """The file of a study: one SQLite database (docs/file-format.md).
 
-Invariant: what the file holds between two transactions is the state of an optimizer, whole. Every change writes
-the optimizer's head and the trials it explains in one transaction, and nothing else.
+Invariant: between two transactions the file holds the complete state of an optimizer. Every change writes the
+optimizer's head and the trials that belong to it in one transaction, and nothing else.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ CHANGING = ("options", "rng", "tells", "head")
 PLAIN = ("format", "version", "tells")  # what is not stored as JSON text
 OUTCOME = ("state", "value", "error", "told", "seconds_eval")  # what changes when a trial is finished
 
-# Script n brings the tables from version n to n + 1; the optimizer's own documents are upgraded by its state. A script
-# that was released is never changed.
+# Script n brings the tables from version n to n + 1; `optimizer.state` upgrades the optimizer's own documents. A script
+# that has been released is never changed.
 MIGRATIONS = (
     """
     CREATE TABLE study (
@@ -93,7 +93,7 @@ class Storage:
             raise InvalidStudy(f"the folder {self.path.parent} for the study {self.path.name} does not exist")
         try:
             connection = _opened(str(self.path))
-            if not _foreign(connection):  # what is not ours is not changed
+            if not _foreign(connection):  # a foreign file is not changed
                 connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
             if not self.path.exists():
@@ -102,7 +102,7 @@ class Storage:
                 ) from error
             if not self.path.is_file() or self.path.stat().st_size == 0:
                 raise
-            # A folder or file that nothing can be written to: it can still be read, as it was left.
+            # The folder or file cannot be written, but the study can still be read.
             self.writable = False
             wal = self.path.with_name(self.path.name + "-wal").exists()
             connection = _opened(f"{self.path.absolute().as_uri()}?{'mode=ro' if wal else 'immutable=1'}", uri=True)
@@ -124,14 +124,14 @@ class Storage:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a study in the file: not before the first transaction."""
+        """Whether the file has a study in it; a new file is empty until the first transaction."""
         with self._explained():
             return bool(self._one("SELECT count(*) FROM sqlite_master")[0])
 
     def migrate(self, documents: Mapping[str, Any]) -> int:
         """Bring a file to this release's version, in one transaction; return the new revision.
 
-        `documents` is what the optimizer says of itself, in this release's version. The caller holds the lock.
+        `documents` is the optimizer's own part of the state, in this release's version. The caller holds the lock.
         """
         with self._transaction():
             (version,) = self._one("PRAGMA user_version")
@@ -171,29 +171,37 @@ class Storage:
             )
 
     def save(self, changes: Mapping[str, Any], points: Mapping[int, Mapping[str, Scalar]]) -> int:
-        """Write what an optimizer says has changed, in one transaction; return the new revision.
+        """Write the changes of an optimizer in one transaction; return the new revision.
 
-        `points` has the points of new trials; of others, only the outcome changes. Outcomes are on the disk when
-        this returns; a power cut may undo new trials, which are then asked for again, and are the same.
+        `points` has the points of new trials; of other trials, only the outcome changes. Outcomes are on the disk when
+        this returns. A power cut may undo new trials; asking again then gives the same ones.
         """
         told = any(trial["id"] not in points for trial in changes["trials"])
         with self._transaction(synchronous="FULL" if told else "NORMAL"):
             for trial in changes["trials"]:
                 if trial["id"] in points:
-                    columns = (*RECORD, "point", "asked")
-                    row = trial | {"codes": _json(trial["codes"])}
-                    values = (*(row[name] for name in RECORD), _json(points[trial["id"]]), _now())
-                    self._connection.execute(
-                        f"INSERT INTO trials ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
-                        values,
-                    )
+                    self._insert(trial, points[trial["id"]])
                 else:
-                    names = (*OUTCOME, "finished")
-                    self._connection.execute(
-                        f"UPDATE trials SET {', '.join(f'{name} = ?' for name in names)} WHERE id = ?",
-                        (*(trial[name] for name in OUTCOME), _now(), trial["id"]),
-                    )
+                    self._finish(trial)
             return self._update(changes)
+
+    def _insert(self, trial: Mapping[str, Any], point: Mapping[str, Scalar]) -> None:
+        """Write a new trial."""
+        row = dict(trial) | {"codes": _json(trial["codes"]), "point": _json(point), "asked": _now()}
+        names = (*RECORD, "point", "asked")
+        self._connection.execute(
+            f"INSERT INTO trials ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
+            [row[name] for name in names],
+        )
+
+    def _finish(self, trial: Mapping[str, Any]) -> None:
+        """Write the outcome of a trial."""
+        row = dict(trial) | {"finished": _now()}
+        names = (*OUTCOME, "finished")
+        self._connection.execute(
+            f"UPDATE trials SET {', '.join(f'{name} = ?' for name in names)} WHERE id = ?",
+            [*(row[name] for name in names), trial["id"]],
+        )
 
     def load(self) -> tuple[int, dict[str, Any]]:
         """Return the revision and the whole state, in the version of the file."""
@@ -223,7 +231,7 @@ class Storage:
 
     @property
     def runner(self) -> str | None:
-        """Who claims to be running the study; true only while the study is locked."""
+        """Who is stored as running the study; valid only while the study is locked."""
         with self._explained():
             (runner,) = self._one("SELECT runner FROM study") if self.exists else (None,)
         return None if runner is None else str(runner)
@@ -234,13 +242,13 @@ class Storage:
             self._connection.execute("UPDATE study SET runner = ?", (runner,))
 
     def check_place(self) -> None:
-        """Refuse to continue with a file that is no longer at its path: what is written there would be lost."""
+        """Refuse to continue if the file is no longer at its path: what is written to it would be lost."""
         try:
             status = self.path.stat()
             place = status.st_dev, status.st_ino
         except FileNotFoundError:
             place = None
-        if self._place is None:  # nothing was there yet
+        if self._place is None:  # the file did not exist yet
             self._place = place
         elif place != self._place:
             raise StorageFailed(f"the study {self.path} was removed or replaced while it was in use")
@@ -277,14 +285,14 @@ class Storage:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn what SQLite says into an error that names the file."""
+        """Turn errors of SQLite into ones that name the file."""
         try:
             yield
         except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
             if self._closed:
                 raise StorageFailed(f"the study {self.path} is closed: open it again") from None
             raise StorageFailed(f"the study {self.path} could not be read or written: {error}") from error
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a name or a message of damaged bytes
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # damaged bytes in a name or a message
             raise InvalidStudy(f"{self.path} is not a study, or it is damaged: {error}") from error
 
 
