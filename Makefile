@@ -1,26 +1,41 @@
-# All targets set up everything they need in .venv, from the versions pinned in requirements.lock.
+# Every target sets up what it needs in .venv, with the versions pinned in requirements.lock.
+# .venv/demo: the package, its command line and pictures. .venv/ready: that and all packages for development.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint requirements.lock
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(8, max(2, os.cpu_count() or 2)))')
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup
 
-.PHONY: demo test docs lock clean
+.PHONY: demo check test static docs lock clean
 
-demo: .venv/ready
+demo: .venv/demo
 	$(BIN)/bounce demo
 
-test: .venv/ready
+# All checks except the slow tests.
+check: static
+	$(PYTEST) --quiet -m 'not slow'
+
+# All checks.
+test: static
+	$(PYTEST) --cov --cov-report=term
+
+static: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --cov --cov-report=term
 
 docs: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-.venv/ready: pyproject.toml requirements.lock
+.venv/demo: pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Bounce needs Python 3.11 or later")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev]'
+	$(PIP) --editable '.[plot]'
+	touch $@
+
+.venv/ready: .venv/demo
+	$(PIP) --editable '.[dev]'
 	touch $@
 
 # Pin the newest versions that work together; run the tests before you commit the result.

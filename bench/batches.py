@@ -1,9 +1,9 @@
-"""Measure what larger batches bring, and what longer runs cost.
+"""Measure what larger batches gain, and what longer runs cost.
 
     python bench/batches.py --jobs 2
 
-After the same number of batches, a larger batch has seen more points and should know more. Every run is one trace,
-FOLDER/batches/EVALUATIONS/PROBLEM/bounce-batchB-seedN.jsonl; what is there is not run again.
+After the same number of batches, a run with larger batches has seen more points and should be better. Every run is
+one trace, FOLDER/batches/EVALUATIONS/PROBLEM/bounce-batchB-seedN.jsonl; runs that are complete are not repeated.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Found = Mapping[tuple[str, int, int], Sequence[Trace]]  # by problem, points per
 
 
 def markdown(found: Found) -> str:
-    """Return what the runs reached after so many batches, and the seconds that their asks took in all."""
+    """Return a table of the best values after numbers of batches, and the total seconds of all asks."""
     text = io.StringIO()
     for problem in dict.fromkeys(problem for problem, _, _ in found):
         text.write(f"\n**{problem}**\n\n| points per batch | evaluations | seeds |")
@@ -53,13 +53,14 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def main(
-    problems: Annotated[str, typer.Option(help="Names with commas between them.")] = "labs50,pest25,contamination25",
+    *,
+    problems: Annotated[str, typer.Option(help="Comma-separated names.")] = "labs50,pest25,contamination25",
     seeds: Annotated[str, typer.Option(help="Such as 0-9 or 0,1,5.")] = "0-4",
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     out: Annotated[Path, typer.Option(help="The folder of the traces.")] = Path("bench/traces"),
-    results: Annotated[Path | None, typer.Option(help="The document whose table is renewed.")] = None,
+    results: Annotated[Path | None, typer.Option(help="The document whose table is replaced.")] = None,
 ) -> None:
-    """Measure what larger batches bring, and print a table."""
+    """Measure what larger batches gain, and print a table."""
     cells = [
         Cell(out / "batches" / str(evals), problem, scores.REFERENCE, seed, evals, HOUR, batch)
         for problem in words(problems, PROBLEMS, "problem")

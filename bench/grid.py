@@ -1,8 +1,9 @@
 """Grid: what an ask costs each method, by kind and number of variables, observations and batch size.
 
-Every case is measured in a process of its own, so that its memory is its own. A method first gets N random points
-with values, then is asked for B points and told their values, several times. Bounce works in the input space from
-the start. Times are also given in units of dense linear algebra, measured in the same process (`yardstick.py`).
+Every case is measured in a separate process, so that the peak memory belongs to it alone. A method first gets N
+random points with values. Then it is asked for B points and told their values, several times. Bounce works in the
+input space from the start. Times are also given in units of dense linear algebra, measured in the same process
+(`yardstick.py`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ KINDS = ("binary", "categorical", "ordinal", "mixed", "real")
 DIMS = (25, 50, 100, 250, 500, 1000)
 OBSERVED = (50, 200, 500, 1000, 2000)
 BATCHES = (1, 5, 20)
-ASKS = 9  # that are timed, after one that is not
+ASKS = 9  # timed asks, after one that is not timed
 MINUTE = 60.0  # what an ask may take
 PATIENCE = 600.0  # what a whole case may take
 GIVEN_UP = ("stopped", "not tried")
@@ -53,7 +54,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Cost:
-    """What it costs: seconds per ask, the peak of the process's memory, and a word if it was stopped."""
+    """What it costs: seconds per ask, the peak memory of the process, and a note if it was stopped."""
 
     asks: int = 0
     median: float = float("nan")
@@ -115,14 +116,14 @@ def optimizer_of(case: Case, space: Space) -> Any:
 
 
 class Stopped(BaseException):
-    """The time is over. Not an Exception, so that no package takes it for one of its own."""
+    """The time limit was reached. Not an Exception, so that no package catches it."""
 
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise `Stopped` inside after so many seconds. Needs the main thread of a Unix process.
+    """Raise `Stopped` in the block after some seconds. Works only in the main thread of a Unix process.
 
-    Whatever was interrupted may be left locked: a process should do little after it, and end at once.
+    The interrupted code may hold locks: the process should do little after it, and end soon.
     """
 
     def stop(*_: object) -> None:
@@ -161,7 +162,7 @@ def measure(case: Case) -> Cost:
 
 
 def summary(times: Sequence[float], unit: float, note: str = "") -> Cost:
-    """Return what the times of some asks amount to."""
+    """Summarise the times of some asks."""
     mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     if not times:
         return Cost(mib=mib, note=note)
@@ -170,7 +171,7 @@ def summary(times: Sequence[float], unit: float, note: str = "") -> Cost:
 
 
 def run(case: Case, reference: tuple[Path, Path] | None = None, patience: float = PATIENCE) -> Cost:
-    """Measure a case in a process of its own, and be patient but not forever."""
+    """Measure a case in a separate process, with a time limit."""
     environment = dict(os.environ) | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     if case.method == REFERENCE:
         from reference import command
@@ -191,7 +192,7 @@ def run(case: Case, reference: tuple[Path, Path] | None = None, patience: float 
         said = done.stderr.strip().splitlines()
         return Cost(note=f"failed: {said[-1][:200] if said else done.returncode}")
     answer = json.loads(lines[-1])
-    if "times" in answer:  # the reference's driver knows nothing of units
+    if "times" in answer:  # the reference's driver does not measure units
         cost = summary(answer["times"], seconds(dense_scoring(), 5), answer["note"])
         return Cost(**(asdict(cost) | {"mib": answer["mib"]}))
     return Cost(**answer)
@@ -201,14 +202,14 @@ COLUMNS = [field.name for field in (*fields(Case), *fields(Cost))]
 
 
 def read(path: Path) -> dict[Case, Cost]:
-    """Return what was measured before."""
+    """Return the rows of a table; nothing if it does not exist."""
     if not path.exists():
         return {}
     found = {}
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file)
         if rows.fieldnames != COLUMNS:
-            raise InvalidInput(f"{path} must have the columns {', '.join(COLUMNS)}: move it away to start anew")
+            raise InvalidInput(f"{path} must have the columns {', '.join(COLUMNS)}: move it away to start a new table")
         for row in rows:
             try:
                 sizes = [int(row[name]) for name in ("dims", "observed", "batch")]
@@ -221,7 +222,7 @@ def read(path: Path) -> dict[Case, Cost]:
 
 
 def write(path: Path, case: Case, cost: Cost) -> None:
-    """Add a row to the table, with its head if it is the first."""
+    """Add a row to the table, and the header before the first row."""
     new = not path.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8", newline="") as file:
@@ -232,7 +233,7 @@ def write(path: Path, case: Case, cost: Cost) -> None:
 
 
 def hopeless(case: Case, known: Mapping[Case, Cost]) -> bool:
-    """Say whether a smaller case of the same method was stopped already."""
+    """Return whether a smaller case of the same method was stopped before."""
     return any(
         cost.note.startswith(GIVEN_UP)
         and other != case
@@ -243,7 +244,7 @@ def hopeless(case: Case, known: Mapping[Case, Cost]) -> bool:
 
 
 def markdown(found: Mapping[Case, Cost]) -> str:
-    """Return what was measured as a table, the methods of a case below each other."""
+    """Return the costs as a table; the methods of a case follow each other."""
     text = io.StringIO()
     text.write("| variables | observations | points | method | median s | 95 % s | mean s | units | MiB |\n")
     text.write("|---|---|---|---|---|---|---|---|---|\n")
@@ -269,7 +270,7 @@ def main(document: str) -> None:
         print(json.dumps(asdict(measure(Case(**json.loads(document))))), flush=True)
     except BounceError as error:
         print(json.dumps(asdict(Cost(note=str(error)))), flush=True)
-    os._exit(0)  # some packages leave threads behind that wait forever
+    os._exit(0)  # some packages leave threads that never end
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Measure how good Bounce and its alternatives get: methods by problems by seeds.
+"""Measure how good Bounce and its alternatives get, for methods, problems and seeds.
 
     BOUNCE_DATA=FOLDER python bench/quality.py --quick --jobs 2      # a part, minutes on two cores
     BOUNCE_DATA=FOLDER python bench/quality.py --jobs 2              # everything
 
-Every run is one trace, FOLDER/PROBLEM/METHOD-seedN.jsonl, that `bounce plot` reads too. A run that is there is not
-run again; one that was interrupted starts anew. A run that takes longer than --limit seconds is stopped where it
-is, and reported so.
+Every run is one trace, FOLDER/PROBLEM/METHOD-seedN.jsonl, that `bounce plot` reads too. A run that is
+complete is not repeated; a run that was interrupted starts again. A run that takes longer than --limit seconds is
+stopped, and the report says so.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ QUICK = ("bounce,random,tpe,cmaes", "labs50,ackley53,pest25,branin500", "0-3")
 
 @dataclass(frozen=True)
 class Cell:
-    """One run to be made."""
+    """One run of the grid."""
 
     out: Path
     problem: str
@@ -68,18 +68,18 @@ class Cell:
 
     @property
     def part(self) -> Path:
-        """The trace while its run goes on."""
+        """The trace of an unfinished run."""
         return self.path.with_suffix(".part")
 
     @property
     def stopped(self) -> Path:
-        """What is written when the time was over: the limit in seconds."""
+        """The mark of a run that was stopped: a file that holds the limit in seconds."""
         return self.path.with_suffix(".stopped")
 
     def trace(self) -> Trace | None:
-        """Return the trace of the run, cut to the evaluations asked for; None if there is none of that length.
+        """Return the trace of the run, cut to the wanted number of evaluations; None if it is missing or too short.
 
-        A run that was stopped has the length it has.
+        The trace of a run that was stopped may be shorter.
         """
         if not self.path.exists():
             return None
@@ -89,14 +89,14 @@ class Cell:
         return Trace(trace.path, trace.rows[: self.evals])
 
     def missing(self) -> bool:
-        """Say whether the run is to be made: it is not there, or it was stopped earlier than it would be now."""
+        """Return whether the run has to be made: its trace is missing, or it was stopped at a lower limit."""
         trace = self.trace()
         if trace is None or len(trace.rows) == self.evals:
             return trace is None
         return bool(json.loads(self.stopped.read_text()) < self.limit)
 
     def stop(self) -> None:
-        """Make a trace of what a stopped run has written, but for a last line that is not whole."""
+        """Keep what a stopped run has written as its trace, without an incomplete last line."""
         lines = self.part.read_bytes().splitlines(keepends=True) if self.part.exists() else []
         if whole := [line for line in lines if line.endswith(b"\n")]:
             self.part.write_bytes(b"".join(whole))
@@ -105,9 +105,9 @@ class Cell:
 
 
 def run(cell: Cell) -> None:
-    """Make a run and write its trace: its clock starts with the file, which gets its name when the run is over."""
+    """Make a run and write its trace; the file is created when the time starts and renamed at the end."""
     problem = benchmarks.load(cell.problem, cell.problem in RANDOMIZED)
-    problem.evaluate(baselines.initial_points(problem.space, 0, 1))  # tables are read before the clock runs
+    problem.evaluate(baselines.initial_points(problem.space, 0, 1))  # data is read before the time counts
     optimizer: Any
     if cell.method == scores.REFERENCE:
         optimizer = Bounce(problem.space, cell.evals, batch_size=cell.batch, seed=cell.seed)
@@ -131,7 +131,7 @@ def run(cell: Cell) -> None:
 
 
 def work(cell: Cell) -> None:
-    """Make a run in this process, or say in a sentence why it failed."""
+    """Make a run in this process; exit with a one-line message if it fails."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which stops this process
     try:
         run(cell)
@@ -140,7 +140,7 @@ def work(cell: Cell) -> None:
 
 
 class Worker:
-    """A process that makes one run, and can be stopped at any moment without leaving anything locked."""
+    """A process that makes one run. It can be killed at any moment without leaving anything locked."""
 
     def __init__(self, cell: Cell) -> None:
         self.cell = cell
@@ -151,10 +151,10 @@ class Worker:
         self.process.start()
 
     def look(self) -> int:
-        """Return how many evaluations the run has made; stop it if its time is over."""
+        """Return how many evaluations the run has made; stop it if it has reached its limit."""
         try:
             made = self.cell.part.read_bytes().count(b"\n")
-        except FileNotFoundError:  # it has not begun, or it is over
+        except FileNotFoundError:  # it has not started, or it has finished
             return 0
         now = time.monotonic()
         self.since = now if self.since is None else self.since
@@ -166,7 +166,7 @@ class Worker:
 
 
 def run_all(cells: Sequence[Cell], jobs: int, console: Console) -> None:
-    """Make all runs, each in a process of its own with one thread for linear algebra."""
+    """Make all runs, each in a separate process with one thread for linear algebra."""
     os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     waiting, running, over = list(cells), list[Worker](), 0
@@ -196,9 +196,9 @@ def numbers(text: str) -> list[int]:
         if not first.isdecimal() or not (last or first).isdecimal():
             raise InvalidInput(f"seeds must be numbers such as 0-9 or 0,1,5, not {text!r}")
         if int(last or first) < int(first):
-            raise InvalidInput(f"the seeds {part!r} are none: the first must not be above the last")
+            raise InvalidInput(f"the first seed of {part!r} must not be greater than the last")
         if int(last or first) - int(first) >= MOST_SEEDS:
-            raise InvalidInput(f"{part!r} are more than {MOST_SEEDS} seeds")
+            raise InvalidInput(f"{part!r} is more than {MOST_SEEDS} seeds")
         seeds += range(int(first), int(last or first) + 1)
     return seeds
 
@@ -218,19 +218,20 @@ ALL = (",".join(METHODS), ",".join(PROBLEMS), "0-9")
 
 
 def main(
-    methods: Annotated[str | None, typer.Option(help="Names with commas between them; all if not given.")] = None,
-    problems: Annotated[str | None, typer.Option(help="Names with commas between them; all if not given.")] = None,
-    seeds: Annotated[str | None, typer.Option(help="Such as 0-9 or 0,1,5; 0-9 if not given.")] = None,
+    *,
+    methods: Annotated[str | None, typer.Option(help="Comma-separated names; all by default.")] = None,
+    problems: Annotated[str | None, typer.Option(help="Comma-separated names; all by default.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="Such as 0-9 or 0,1,5; 0-9 by default.")] = None,
     evals: Annotated[int, typer.Option(min=1, help="Evaluations per run.")] = 200,
-    limit: Annotated[float, typer.Option(min=0.1, help="Seconds per run, then it is stopped.")] = 3600.0,
+    limit: Annotated[float, typer.Option(min=0.1, help="Seconds after which a run is stopped.")] = 3600.0,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     out: Annotated[Path, typer.Option(help="The folder of the traces.")] = Path("bench/traces"),
     published: Annotated[list[Path] | None, typer.Option(help="Runs of the authors' code to show (CSV).")] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few methods, problems and seeds where none are given.")
+        bool, typer.Option("--quick", help="Few methods, problems and seeds, unless they are given.")
     ] = False,
-    only_report: Annotated[bool, typer.Option("--only-report", help="Run nothing: show what is there.")] = False,
-    results: Annotated[Path | None, typer.Option(help="The document whose table is renewed.")] = None,
+    only_report: Annotated[bool, typer.Option("--only-report", help="Run nothing; show the existing traces.")] = False,
+    results: Annotated[Path | None, typer.Option(help="The document whose table is replaced.")] = None,
 ) -> None:
     """Measure how good Bounce and its alternatives get, and write a table and a picture next to the traces."""
     chosen = [

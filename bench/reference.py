@@ -1,7 +1,7 @@
 """Reference: the authors' implementation, measured from outside in its own Python and from its own folder.
 
 Nothing of it is kept here. The driver below is written to a temporary file; it gives the implementation a problem
-of its own kind that notes when it is called, and the times between the calls are those of its asks.
+that records when it is called. The times between the calls are those of its asks.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ answer(bounce.benchmark.times, "stopped: it ended by itself")
 
 
 def check(path: Path | None, python: Path | None = None) -> None:
-    """Refuse what is no checkout of the implementation, and a Python that is none."""
+    """Refuse a folder that is not a checkout of the implementation, and a Python that does not exist."""
     if path is None:
         raise InvalidInput("the method reference needs --reference CHECKOUT")
     if python is not None and shutil.which(python) is None:
@@ -105,7 +105,7 @@ def check(path: Path | None, python: Path | None = None) -> None:
 
 
 def command(
-    case: Case, path: Path, python: Path, environment: dict[str, str], asks: int = 3, minute: float = 60.0
+    case: Case, path: Path, python: Path, environment: dict[str, str], *, asks: int = 3, minute: float = 60.0
 ) -> tuple[list[str], dict[str, str]]:
     """Return the words and the environment with which a case is measured in the reference's own Python."""
     driver = Path(mkdtemp(prefix="bounce-reference-")) / "driver.py"

@@ -1,4 +1,4 @@
-"""Renew the measured parts of a document: what stands between two markers is replaced, all else is kept.
+"""Replace the measured parts of a document: the text between two markers. The rest is kept.
 
 <!-- quality: begin -->
 ...
@@ -19,7 +19,7 @@ def _markers(name: str) -> tuple[str, str]:
 
 
 def check(document: Path | None, *names: str, out: Path | None = None, files: Iterable[Path] = ()) -> None:
-    """Say what is wrong before anything is measured: a file or folder that is none, a document without markers."""
+    """Check the files, the folder and the markers of a document before anything is measured."""
     for path in (*files, *([] if document is None else [document])):
         if not path.is_file():
             raise InvalidInput(f"there is no file {str(path)!r}")

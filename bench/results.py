@@ -1,4 +1,4 @@
-"""Measure everything and renew RESULTS.md: how good the methods get, what batches bring, what suggestions cost.
+"""Measure everything and update RESULTS.md: how good the methods get, what batches gain, what suggestions cost.
 
 BOUNCE_DATA=FOLDER python bench/results.py --quick --jobs 2
 BOUNCE_DATA=FOLDER python bench/results.py --jobs 2
@@ -25,14 +25,15 @@ QUICK = "bounce,tpe"
 
 
 def commands(
+    document: Path,
+    *,
     quick: bool,
     jobs: int,
     out: Path,
-    document: Path,
-    published: Sequence[Path],
+    published: Sequence[Path] = (),
     reference: tuple[Path, Path] | None = None,
 ) -> list[list[str]]:
-    """Return what is run, one after the other."""
+    """Return the commands to run, in order."""
     quality = [str(HERE / "quality.py"), "--jobs", str(jobs), "--out", str(out)]
     batches = [str(HERE / "batches.py"), "--jobs", str(jobs), "--out", str(out), "--results", str(document)]
     theirs = [] if reference is None else ["--reference", str(reference[0]), "--reference-python", str(reference[1])]
@@ -57,20 +58,22 @@ def commands(
 
 
 def main(
+    *,
     quick: Annotated[bool, typer.Option("--quick", help="Few methods, problems and seeds.")] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     out: Annotated[Path, typer.Option(help="The folder of traces and rows.")] = HERE / "traces",
-    document: Annotated[Path, typer.Option(help="The document whose tables are renewed.")] = HERE / "RESULTS.md",
+    document: Annotated[Path, typer.Option(help="The document whose tables are replaced.")] = HERE / "RESULTS.md",
     published: Annotated[list[Path] | None, typer.Option(help="Runs of the authors' code to show (CSV).")] = None,
     reference: Annotated[Path | None, typer.Option(help="A checkout of the authors' code.")] = None,
     reference_python: Annotated[Path | None, typer.Option(help="The Python that has its packages.")] = None,
 ) -> None:
-    """Measure everything and renew the document."""
+    """Measure everything and update the document."""
     report.check(document, "quality", "batches", "whole", "latency", out=out, files=published or [])
     if reference is not None:
         check(reference, reference_python)
     theirs = None if reference is None else (reference, reference_python or Path(sys.executable))
-    for command in commands(quick, jobs, out, document, published or [], theirs):
+    chosen = commands(document, quick=quick, jobs=jobs, out=out, published=published or [], reference=theirs)
+    for command in chosen:
         if (code := subprocess.run([sys.executable, *command]).returncode) != 0:
             raise typer.Exit(code)
 

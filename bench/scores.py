@@ -1,6 +1,6 @@
-"""Scores: what the traces of several methods on several problems say, as a table and as a picture.
+"""Scores: a table and a picture of the traces of several methods on several problems.
 
-A value is the best of a run after so many evaluations. A run that was stopped before has none there.
+A value is the best of a run after a number of evaluations. A run that was stopped earlier has no value there.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Runs:
     length: Mapping[int, int] = field(default_factory=dict)
     """The evaluations each seed reached."""
     seconds: float = float("nan")
-    """The median time of an ask, the first ones left out."""
+    """The median time of an ask, without the first ones."""
 
     def at(self, mark: int) -> dict[int, float]:
-        """Return the best values after so many evaluations, by seed."""
+        """Return the best values after n evaluations, by seed."""
         return {seed: values[mark] for seed, values in sorted(self.best.items()) if mark in values}
 
 
@@ -88,7 +88,7 @@ def with_published(scores: Scores, paths: Sequence[Path]) -> Scores:
 
 
 def p_value(one: Mapping[int, float], other: Mapping[int, float]) -> float | None:
-    """Return the two-sided p-value of Wilcoxon's signed-rank test over common seeds; None below two of them."""
+    """Return the two-sided p-value of Wilcoxon's signed-rank test over common seeds; None below two seeds."""
     seeds = sorted(one.keys() & other.keys())
     if len(seeds) < 2:
         return None
@@ -99,7 +99,7 @@ def p_value(one: Mapping[int, float], other: Mapping[int, float]) -> float | Non
 
 
 def ranks(scores: Scores, mark: int) -> dict[str, list[float]]:
-    """Return the ranks of each method by its mean at a mark, one per problem on which it got there.
+    """Return the ranks of each method by its mean at a mark, one per problem on which it reached the mark.
 
     Runs from a table are left out: they are few, of other seeds, and on some of the problems.
     """

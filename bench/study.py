@@ -1,87 +1,85 @@
 """Measure what a study costs on top of its optimizer, and how busy it keeps its workers.
 
-Run `python bench/study.py`. The overhead is the time of ask and tell in a file less the time the optimizer itself
-takes, with 50 binary variables; the optimizer only draws initial points, so that thousands of trials take seconds.
+Run `python bench/study.py`. The overhead is the time of ask and tell in a study file, less the time of the optimizer
+itself, with 50 binary variables. The optimizer only draws initial points, so thousands of trials take seconds.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from bounce import Binary, Bounce, Space, Study, Trial
+from bounce import Binary, Bounce, Space, Study
 
 EVERY = 1000
 TRIALS = 5000
 WORKERS, EVALUATION, ASK = 64, 2.0, 0.010
 
 
-class Timed(Bounce):
-    """An optimizer that adds up the time its asks and tells take."""
+@contextmanager
+def timed() -> Iterator[list[float]]:
+    """Collect the seconds of every ask and tell of an optimizer."""
+    spent: list[float] = []
 
-    spent = 0.0
+    def watched(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            start = time.perf_counter()
+            try:
+                return method(*args, **kwargs)
+            finally:
+                spent.append(time.perf_counter() - start)
 
-    def ask(self, n: int | None = None) -> list[Trial]:
-        start = time.perf_counter()
-        try:
-            return super().ask(n)
-        finally:
-            Timed.spent += time.perf_counter() - start
+        return call
 
-    def tell(self, *args: Any, **kwargs: Any) -> None:
-        start = time.perf_counter()
-        super().tell(*args, **kwargs)
-        Timed.spent += time.perf_counter() - start
+    with patch.object(Bounce, "ask", watched(Bounce.ask)), patch.object(Bounce, "tell", watched(Bounce.tell)):
+        yield spent
 
 
 def overhead(folder: Path) -> Table:
     """Return the overhead per trial, by the number of trials before it."""
-    import bounce.study.study as module
-
-    module.Bounce = Timed  # type: ignore[attr-defined]
-    table = Table("trials", "ms per trial on top of the optimizer", "ms of the optimizer", title="a study's overhead")
+    table = Table(
+        "trials", "ms per trial on top of the optimizer", "ms of the optimizer", title="the overhead of a study"
+    )
     space = Space([Binary(f"b{i}") for i in range(50)])
-    with Study.open(folder / "overhead.db", space=space, budget=2 * TRIALS, seed=0, initial_points=TRIALS) as study:
+    options: dict[str, Any] = {"space": space, "budget": 2 * TRIALS, "seed": 0, "initial_points": TRIALS}
+    with timed() as spent, Study.open(folder / "overhead.db", **options) as study:
         for first in range(0, TRIALS, EVERY):
-            Timed.spent, start = 0.0, time.perf_counter()
+            spent.clear()
+            start = time.perf_counter()
             for _ in range(EVERY):
                 (trial,) = study.ask()
                 study.tell(trial, 1.0)
-            total = time.perf_counter() - start
-            table.add_row(
-                f"{first} to {first + EVERY}",
-                f"{1000 * (total - Timed.spent) / EVERY:.2f}",
-                f"{1000 * Timed.spent / EVERY:.2f}",
-            )
-    module.Bounce = Bounce  # type: ignore[attr-defined]
+            total, own = time.perf_counter() - start, sum(spent)
+            cells = (f"{1000 * seconds / EVERY:.2f}" for seconds in (total - own, own))
+            table.add_row(f"{first} to {first + EVERY}", *cells)
     return table
 
 
-class Slow(Bounce):
-    """An optimizer whose asks take a given time."""
+def slow(ask: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an ask that takes a given time, and computes all the while."""
 
-    def ask(self, n: int | None = None) -> list[Trial]:
+    def call(*args: Any, **kwargs: Any) -> Any:
         end = time.perf_counter() + ASK
-        trials = super().ask(n)
+        trials = ask(*args, **kwargs)
         while time.perf_counter() < end:
             pass
         return trials
 
+    return call
+
 
 def busy(folder: Path) -> float:
     """Return the share of time that workers spend evaluating, from the first outcome to the last ask."""
-    import bounce.study.study as module
-
-    module.Bounce = Slow  # type: ignore[attr-defined]
     spans: list[tuple[float, float]] = []
 
     def objective(point: dict[str, Any]) -> float:
@@ -93,25 +91,15 @@ def busy(folder: Path) -> float:
     space = Space([Binary(f"b{i}") for i in range(50)])
     budget = 8 * WORKERS
     with (
+        patch.object(Bounce, "ask", slow(Bounce.ask)),
         Study.open(folder / "busy.db", space=space, budget=budget, seed=0, initial_points=budget) as study,
         ThreadPoolExecutor(WORKERS) as executor,
     ):
         study.run(objective, executor=executor, workers=WORKERS, batch_size=1)
-    module.Bounce = Bounce  # type: ignore[attr-defined]
     starts, ends = np.array(sorted(spans)).T
     first, last = ends.min(), starts.max()
     inside = np.minimum(ends, last) - np.maximum(starts, first)
     return float(np.maximum(inside, 0.0).sum() / (WORKERS * (last - first)))
-
-
-def help_seconds() -> float:
-    """Return how long `bounce --help` takes, the median of nine."""
-    times = []
-    for _ in range(9):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "bounce", "--help"], check=True, stdout=subprocess.DEVNULL)
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
 
 
 def main() -> None:
@@ -119,7 +107,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         console.print(overhead(Path(folder)))
         console.print(f"{WORKERS} workers, {EVALUATION} s each, asks of {ASK} s: {100 * busy(Path(folder)):.1f} % busy")
-    console.print(f"bounce --help: {help_seconds():.3f} s")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import numpy as np
 from bounce import benchmarks
 from bounce.errors import BounceError
 
-SECONDS = 1.0  # of measurement per number, or one evaluation if that takes longer
+SECONDS = 1.0  # per measurement, or one evaluation if that takes longer
 TARGETS = {"labs50": 2000, "maxsat60": 2000, "contamination25": 2000, "pest25": 500, "cluster60": 1000}
 SLOW = 10.0  # evaluations a second, below which whole batches are not measured
 

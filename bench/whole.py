@@ -30,7 +30,7 @@ from bounce.errors import BounceError, InvalidInput
 from reference import check
 
 THEIRS = {"pest25": "PestControl", "ackley53": "Ackley53", "labs50": "Labs"}
-FASTER = {"pest25": 20, "ackley53": 20, "labs50": 10}  # times, that is the target
+FASTER = {"pest25": 20, "ackley53": 20, "labs50": 10}  # the target: how many times faster
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 DRIVER = """
@@ -62,7 +62,7 @@ print(json.dumps({"seconds": seconds, "best": float(values.min())}), flush=True)
 
 @dataclass(frozen=True)
 class Whole:
-    """A run: how long it took in all, and what it reached."""
+    """A run: how long it took, and the best value it found."""
 
     seconds: float
     best: float
@@ -104,19 +104,20 @@ def markdown(rows: Sequence[tuple[str, int, Whole, Whole]]) -> str:
 
 
 def main(
+    *,
     reference: Annotated[Path, typer.Option(help="A checkout of the authors' code.")],
     reference_python: Annotated[Path, typer.Option(help="The Python that has its packages.")],
-    problems: Annotated[str, typer.Option(help="Names with commas between them.")] = ",".join(THEIRS),
+    problems: Annotated[str, typer.Option(help="Comma-separated names.")] = ",".join(THEIRS),
     seed: Annotated[int, typer.Option(min=0, help="The seed of both.")] = 0,
     evals: Annotated[int, typer.Option(min=1, help="Evaluations per run.")] = 200,
-    results: Annotated[Path | None, typer.Option(help="The document whose table is renewed.")] = None,
+    results: Annotated[Path | None, typer.Option(help="The document whose table is replaced.")] = None,
 ) -> None:
     """Measure whole runs of Bounce and of the authors' implementation."""
     report.check(results, "whole")
     names = [name.strip() for name in problems.split(",")]
     for name in names:
         if name not in THEIRS:
-            raise InvalidInput(f"there is no problem {name!r} of both; the names are {', '.join(THEIRS)}")
+            raise InvalidInput(f"there is no problem {name!r} that both have; the names are {', '.join(THEIRS)}")
     check(reference, reference_python)
     rows = []
     with tempfile.TemporaryDirectory() as folder:

@@ -12,7 +12,7 @@ REPEATS = 9
 
 
 def seconds(work: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Return the median time of some work, the first go left out."""
+    """Return the median time of some work, without the first call."""
     times = []
     for _ in range(repeats + 1):
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Show the examples of docstrings as code: without this, Markdown takes `>>>` for quotations."""
+"""Show the examples of docstrings as code: without this, Markdown reads `>>>` as quotations."""
 
 from __future__ import annotations
 

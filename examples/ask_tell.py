@@ -1,4 +1,4 @@
-"""Ask for points and tell values: the objective lives elsewhere, in batches, and may fail."""
+"""Ask for batches of points and tell their values, for experiments that run elsewhere and may fail."""
 
 from bounce import Bounce, Categorical, Real, Space
 
@@ -13,13 +13,11 @@ space = Space(
 
 
 def experiment(point):
-    """Stand in for the laboratory; some reactions boil over."""
+    """Replace a real experiment; return None if the reaction boils over."""
     if point["solvent"] == "acetone" and point["temperature"] > 56:
         return None
     best = {"water": 20, "ethanol": 65, "toluene": 90, "acetone": 50}[point["solvent"]]
-    return (
-        best - 0.01 * (point["temperature"] - 75) ** 2 + 5 * (point["catalyst"] == "Pd") - abs(point["hours"] - 6)
-    )
+    return best - 0.01 * (point["temperature"] - 75) ** 2 + 5 * (point["catalyst"] == "Pd") - abs(point["hours"] - 6)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Keep four workers busy: ask for a new point whenever one comes back, in whatever order."""
+"""Keep four workers busy: ask for a new point whenever an evaluation finishes."""
 
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -9,7 +9,7 @@ space = Space([Binary(f"x{i}") for i in range(30)])
 
 
 def objective(point):
-    """Take longer for some points than for others."""
+    """Return a value; some points take longer than others."""
     ones = sum(point.values())
     time.sleep(0.001 * ones)
     return abs(ones - 11) + 0.1 * point["x0"]

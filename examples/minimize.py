@@ -15,7 +15,7 @@ space = Space(
 
 
 def loss(point):
-    """Stand in for a training run that takes an hour."""
+    """Replace a training run that takes an hour."""
     wanted = sum(point[f"use_{i}"] != (i % 3 == 0) for i in range(20))
     shape = abs(point["layers"] - 4) / 4 + (point["width"] != 128) + (point["activation"] != "gelu")
     return wanted / 20 + shape + abs(point["rate"] - 3e-3) * 50

@@ -1,4 +1,4 @@
-"""Save a run as JSON at any moment and go on from it: the continuation is the same, bit for bit."""
+"""Save a run as JSON at any time and resume it: the continuation is the same, bit for bit."""
 
 import json
 import tempfile
@@ -10,12 +10,12 @@ space = Space([*(Binary(f"x{i}") for i in range(10)), Real("t", 0, 1)])
 
 
 def objective(point):
-    """Return something to minimise."""
+    """Return a value to minimise."""
     return sum(point[f"x{i}"] for i in range(10)) + (point["t"] - 0.4) ** 2
 
 
-def go_on(optimizer, until):
-    """Evaluate until so many trials are done."""
+def run(optimizer, until):
+    """Evaluate until the optimizer has this many trials, and return their points."""
     while len(optimizer.trials) < until:
         for trial in optimizer.ask():
             optimizer.tell(trial, objective(trial.point))
@@ -23,12 +23,12 @@ def go_on(optimizer, until):
 
 
 if __name__ == "__main__":
-    straight = go_on(Bounce(space, budget=40, seed=0), 40)
+    uninterrupted = run(Bounce(space, budget=40, seed=0), 40)
 
     first = Bounce(space, budget=40, seed=0)
-    go_on(first, 17)
+    run(first, 17)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "run.json")
         file.write_text(json.dumps(first.state_dict()))
         second = Bounce.from_state_dict(json.loads(file.read_text()))
-    print("the same points:", go_on(second, 40) == straight)
+    print("the same points:", run(second, 40) == uninterrupted)

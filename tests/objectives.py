@@ -42,6 +42,10 @@ def fails(point: Point) -> float:
     raise ArithmeticError(f"no value for depth {point['depth']}")
 
 
+def no_licence(point: Point) -> float:
+    raise RuntimeError("no licence")
+
+
 class Unpicklable(Exception):
     def __init__(self, a: int, b: int) -> None:
         super().__init__(f"{a} and {b}")

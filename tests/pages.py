@@ -1,14 +1,15 @@
-"""Run the fenced blocks of a page, from top to bottom, in the current folder.
+"""Run the fenced code blocks of a page, from top to bottom, in the current folder.
 
     python pages.py PAGE.md
 
-- `python` blocks share one namespace.
-- `sh` blocks run line by line; every command must succeed.
-- In `console` blocks the lines after a `$` are commands, the others what they print; `...` stands for anything.
-- A block with a file's name as its title (title="run.py") is written to that file; a Python file is then run.
-- A block whose title begins with "needs" cannot be run everywhere: Python is compiled, and its imports of Bounce
-  and of files of the page are made; anything else is only shown.
-- Blocks in other languages are only shown.
+- All `python` blocks share one namespace.
+- In an `sh` block, every command must succeed.
+- In a `console` block, a line that begins with `$ ` is a command, and the lines below it are its expected output.
+  `...` matches any text.
+- A block whose title is a file name (title="run.py") is written to that file. A Python file is then run.
+- A block whose title begins with "needs" cannot run everywhere. If it is Python, it is compiled, and its imports of
+  Bounce and of files of the page are executed. Otherwise it is not run.
+- Blocks in other languages are not run.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ class Block:
 
     page: str
     line: int
-    """The line of its first line of text, from 1."""
+    """The number of its first line on the page, from 1."""
     language: str
     title: str
     text: str
 
     @property
     def file(self) -> str | None:
-        """The file it is to be written to."""
+        """The file that the block is written to, if its title names one."""
         return self.title if re.fullmatch(r"[\w-]+\.\w+", self.title) else None
 
     @property
@@ -49,7 +50,7 @@ class Block:
         return self.title.startswith("needs ")
 
     def tree(self) -> ast.Module:
-        """Return its Python, with the lines of the page."""
+        """Return the parsed Python code, with the line numbers of the page."""
         return ast.increment_lineno(ast.parse(self.text, self.page), self.line - 1)
 
 
@@ -104,21 +105,21 @@ def own_imports(tree: ast.Module) -> Iterator[ast.stmt]:
 
 
 def transcript(block: Block) -> Iterator[tuple[str, str]]:
-    """Divide a console block into commands and what they print."""
+    """Split a console block into commands and their expected output."""
     for part in re.split(r"^\$ ", block.text.replace("\\\n", ""), flags=re.MULTILINE)[1:]:
         command, _, expected = part.partition("\n")
         yield command, expected
 
 
 def matches(expected: str, printed: str) -> bool:
-    """Compare what should be printed with what was, line ends aside; nothing expected allows everything."""
+    """Compare the expected output with the printed one, ignoring spaces at line ends; an empty expectation matches."""
     pattern = ".*".join(re.escape(part) for part in expected.strip().split("..."))
     tidy = "\n".join(line.rstrip() for line in printed.strip().splitlines())
     return not expected.strip() or re.fullmatch(pattern, tidy, re.DOTALL) is not None
 
 
 def said(block: Block, command: str) -> str:
-    """Run a command and return what it printed."""
+    """Run a command and return its output."""
     done = subprocess.run(command, shell=True, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         raise AssertionError(f"{place(block)}: {command!r} ended with {done.returncode}\n{done.stdout}{done.stderr}")
@@ -126,7 +127,7 @@ def said(block: Block, command: str) -> str:
 
 
 def place(block: Block) -> str:
-    """Say where a block is."""
+    """Return the page and line of a block."""
     return f"{block.page}, line {block.line}"
 
 

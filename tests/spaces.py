@@ -8,7 +8,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from bounce import Binary, Categorical, Integer, Ordinal, Real, Space
+from bounce.acquire.candidates import Seen
+from bounce.gp.kernels import Hyper
+from bounce.gp.linalg import Array
+from bounce.gp.targets import standardized
 from bounce.spaces.parameters import Codes, Parameter
+from bounce.subspace.embedding import Embedding
 
 
 @st.composite
@@ -64,3 +69,27 @@ def reals(n: int) -> Space:
 
 def rows(space: Space, n: int, seed: int = 0) -> Codes:
     return space.sample(n, rng=np.random.default_rng(seed))
+
+
+def identity(space: Space) -> Embedding:
+    """The embedding in which every variable is a bin of its own, with its own codes."""
+    members = tuple(np.array([i]) for i in range(len(space)))
+    tables = tuple(np.arange(c) for c in space.cardinalities)
+    return Embedding(space, members, np.zeros(len(space), dtype=bool), tables)
+
+
+def seen(space: Space, *known: Codes) -> Seen:
+    """Say that these points are seen, or that nothing is; latent codes are those of the space itself."""
+    return Seen(identity(space), {key for codes in known for key in space.keys(codes)})
+
+
+def hyper(space: Space) -> Hyper:
+    """Hyperparameters somewhere in the middle, one combinatorial lengthscale for all kinds."""
+    lengthscales = np.linspace(0.3, 0.9, len(space.reals))
+    return Hyper(np.array([1.7]), lengthscales, signal=1.3, noise=0.02, rho=0.3)
+
+
+def wave(z: Codes) -> Array:
+    """Standardised values that depend on every code."""
+    weights = np.random.default_rng(0).normal(size=z.shape[1])
+    return standardized(np.sin(z @ weights))

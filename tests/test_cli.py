@@ -5,8 +5,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
+
+from bounce.cli import app, main
 
 COMMAND = [  # a shell's background jobs, and what they start, ignore Ctrl-C
     *(sys.executable, "-c"),
@@ -27,14 +31,28 @@ def test_the_demo_prints_its_best_and_draws_a_picture(tmp_path: Path) -> None:
     assert set(point.split()[-1]) == {"+", "-"}
     assert picture.split()[-1] == "bounce-demo.png"
     assert (tmp_path / "bounce-demo.png").read_bytes().startswith(b"\x89PNG")
-    assert run("demo", "--evals", "12", "--seed", "3", cwd=tmp_path).stdout == done.stdout
+    again = run("demo", "--evals", "12", "--seed", "3", cwd=tmp_path)
+    assert again.stdout == done.stdout.replace("bounce-demo.png", "bounce-demo-2.png")
+    assert (tmp_path / "bounce-demo-2.png").exists()
+
+
+def test_the_demo_replaces_a_picture_only_when_told_to(tmp_path: Path) -> None:
+    (tmp_path / "bounce-demo.png").write_text("mine")
+    refused = run("demo", "--evals", "6", "--out", "bounce-demo.png", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert refused.stderr == "bounce: bounce-demo.png already exists: choose another name, or use --overwrite\n"
+    assert (tmp_path / "bounce-demo.png").read_text() == "mine"
+    done = run("demo", "--evals", "6", "--overwrite", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "bounce-demo.png").read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["bounce-demo.png"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["demo", "--out", "picture.gif"], "must end in .png, .svg or .pdf, not 'picture.gif'"),
-        (["demo", "--out", "nowhere/picture.png"], "no folder 'nowhere'"),
+        (["demo", "--out", "nowhere/picture.png"], "the folder 'nowhere' does not exist"),
         (["demo", "--out", "/proc/picture.png"], "nothing can be written to the folder '/proc'"),
     ],
 )
@@ -78,6 +96,34 @@ def test_an_interrupt_ends_with_exit_code_130(tmp_path: Path) -> None:
 def test_help_and_version_answer(tmp_path: Path) -> None:
     assert "demo" in run("--help", cwd=tmp_path).stdout
     assert run("--version", cwd=tmp_path).stdout.strip().count(".") == 2
+
+
+def commands() -> list[list[str]]:
+    top = ["init", "run", "ask", "tell", "trials", "best", "status", "export", "plot", "demo", "benchmark"]
+    return [*([name] for name in top), ["data", "list"], ["data", "fetch"]]
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_help_is_sentences_with_an_example_and_no_python_types(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bounce", *words, "--help"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    text = capsys.readouterr().out
+    assert not end.value.code
+    assert "<" not in text
+    assert f"Example: bounce {' '.join(words)}" in text
+    command: Any = get_command(app)
+    for word in words:
+        command = command.commands[word]
+    assert command.help.endswith(".")
+    assert all(parameter.help.endswith((".", "...")) for parameter in command.params)
+
+
+def test_every_command_is_checked_for_its_help() -> None:
+    names = {info.callback.__name__ for info in app.registered_commands if info.callback is not None}
+    assert names | {"data"} == {words[0] for words in commands()}
 
 
 def test_help_loads_neither_numpy_nor_scipy(tmp_path: Path) -> None:

@@ -272,7 +272,7 @@ def test_a_file_is_taken_out_of_an_archive(folder: Path, server: Server) -> None
 @needs_openssl
 def test_an_archive_that_cannot_be_used_leaves_nothing(folder: Path, server: Server) -> None:
     archive = zipped(thing=CONTENT)
-    with pytest.raises(DataError, match=r"/all\.zip holds no another"):
+    with pytest.raises(DataError, match=r"/all\.zip does not contain another"):
         fetch([a_file(ZipOnWeb(server.url("/all.zip", sending(archive)), "another"))])
     for damaged in (archive[:500], archive.replace(archive[100:120], bytes(20))):
         with pytest.raises(DataError, match=r"cannot unpack thing from https://.*/all\.zip"):
@@ -338,8 +338,10 @@ def test_what_is_there_and_sound_is_left_alone_and_what_is_damaged_is_replaced(f
     assert (folder / "thing.bin").read_bytes() == CONTENT
 
 
-def test_a_file_to_be_brought_by_hand_says_from_where_and_to_where(folder: Path) -> None:
-    with pytest.raises(DataError, match=rf"\({folder}/thing\.bin\): .* look for it at https://here and put it there"):
+def test_a_file_without_a_download_names_its_page_and_its_path(folder: Path) -> None:
+    with pytest.raises(
+        DataError, match=rf"\({folder}/thing\.bin\): .* look for it at https://here and save it under this name"
+    ):
         fetch([a_file(ByHand("https://here"))])
 
 
@@ -469,7 +471,7 @@ def test_a_raw_file_of_another_shape_makes_no_table(folder: Path, monkeypatch: p
     monkeypatch.setattr(data, "CATALOGUE", changed)
     folder.mkdir()
     (folder / "slice_localization_data.csv").write_bytes(content)
-    with pytest.raises(DataError, match=r"cannot make the table: .* should have 53500 rows of 386 numbers"):
+    with pytest.raises(DataError, match=r"cannot compute the table: .* should have 53500 rows of 386 numbers"):
         fetch(data.files(["slice53"]))
     assert everything_in(folder) == ["slice_localization_data.csv"]
 
@@ -504,7 +506,7 @@ def test_the_command_fetches_and_prints_where_the_file_is(
     assert run_cli(monkeypatch, "data", "fetch") == 0
     assert capsys.readouterr().out == f"{folder / 'thing.bin'}\n"
     assert run_cli(monkeypatch, "data", "fetch", "other") == 2
-    assert capsys.readouterr().err.endswith("look for it at https://here and put it there\n")
+    assert capsys.readouterr().err.endswith("look for it at https://here and save it under this name\n")
     assert run_cli(monkeypatch, "data", "fetch", "nothing") == 2
     assert capsys.readouterr().err == "bounce: there is no data file 'nothing'; the names are thing, other\n"
 

@@ -14,19 +14,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from bounce import Binary, Categorical, Real, Space, Study, Trial
-from bounce.cli.display import (
-    BLOCKS,
-    Panel,
-    Progress,
-    Warnings,
-    best_of,
-    clock,
-    display,
-    region,
-    seconds,
-    sparkline,
-)
-from bounce.cli.sheet import printable, sheet, shown
+from bounce.cli.display import Lines, Panel, Warnings, display
+from bounce.cli.progress import Progress
+from bounce.cli.sheet import sheet, shown
+from bounce.cli.words import BLOCKS, best_of, clock, region, seconds, sparkline
+from bounce.text import printable
 from bounce.trial import Scalar
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -84,10 +76,10 @@ def test_an_end_is_a_time_or_a_date() -> None:
 
 
 def test_a_region_is_words() -> None:
-    assert region(1, 0) == "up to 1 discrete dimension may change"
-    assert region(2.5, 0.25) == "up to 2.5 discrete dimensions may change, 0.25 of each range"
-    assert region(0, 0.8) == "0.8 of each range"
-    assert region(0, 0) == "everything"
+    assert region(1, 0) == "up to 1 combinatorial bin may change"
+    assert region(2.5, 0.25) == "up to 2.5 combinatorial bins may change, reals within 0.25 of their range"
+    assert region(0, 0.8) == "reals within 0.8 of their range"
+    assert region(0, 0) == "the whole space"
 
 
 SPACE = Space([Real("x", 0, 1), Binary("b")])
@@ -110,7 +102,7 @@ def test_progress_knows_what_was_there_and_what_came(direction: str, best: list[
         progress = Progress(study)
         assert (progress.finished, progress.failed, progress.here) == (2, 1, 0)
         assert progress.left is None
-        assert progress.end == "no end known yet"
+        assert progress.end == "time left unknown"
         for trial in told(study, [5.0, 1.0])[2:]:
             progress.tell(trial)
         assert (progress.finished, progress.failed, progress.here, progress.budget) == (4, 1, 2, 8)
@@ -122,7 +114,7 @@ def test_progress_knows_what_was_there_and_what_came(direction: str, best: list[
         assert progress.end.startswith("about ")
         for trial in told(study, [7.0] * 4)[4:]:
             progress.tell(trial)
-        assert progress.end == "done"
+        assert progress.end == "finished"
 
 
 def test_a_small_space_ends_a_run_before_its_budget() -> None:
@@ -139,7 +131,7 @@ def drawn(study: Study, width: int = 100) -> str:
 def test_a_panel_is_there_before_the_first_trial() -> None:
     with Study.open(space=SPACE, budget=8, seed=0) as study:
         text = drawn(study)
-    assert "[bold]name[/bold]  0 of 8 done, 0 in flight, 0 failed" in text
+    assert "[bold]name[/bold]  0 of 8 finished: 0 done, 0 failed; 0 in flight" in text
     assert "none yet" in text
     assert "ask unknown, evaluation unknown" in text
 
@@ -149,7 +141,7 @@ def test_a_panel_shows_bars_that_rise_when_a_run_maximizes() -> None:
         told(study, [1.0, 2.0, 8.0])
         text = drawn(study)
         assert "8 (trial 2)  ▁▂█" in text
-        assert "2 of 2 dimensions" in text
+        assert "2 bins, 2 variables" in text
         assert all(len(line) <= 60 for line in drawn(study, 60).splitlines())
 
 
@@ -162,12 +154,38 @@ def test_a_display_fits_its_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert kinds == ["Lines", "Silence", "JsonLines", "JsonLines"]
 
 
+def test_done_never_counts_failures(capsys: pytest.CaptureFixture[str]) -> None:
+    with Study.open(space=SPACE, budget=8, seed=0) as study:
+        told(study, [3.0, None, 4.0])
+        study.ask()
+        assert "3 of 8 finished: 2 done, 1 failed; 0 in flight" in drawn(study)
+        status = study.status
+        assert (status.done, status.failed, status.pending) == (2, 1, 1)
+        assert repr(status) == "Status(2 done, 1 failed, 1 pending of 8, best=3.0 (trial 0))"
+        assert repr(study.result) == "Result(best=3.0 (trial 0), done=2, failed=1, seed=0)"
+        lines = Lines(Progress(study))
+        study.tell(3, 9.0)
+        lines(study.trials[3])
+    assert capsys.readouterr().err.startswith("4/8 trial 3: 9, best 3 (trial 0), 0 in flight, 2 bins, about ")
+
+
 def test_warnings_are_one_line_each_and_only_inside(capsys: pytest.CaptureFixture[str]) -> None:
     logger = logging.getLogger("bounce")
-    with Warnings(logging.WARNING):
-        logger.warning("trial %d failed: %s", 3, "because of\n  this\n  and that\n")
-    logger.warning("not heard")
-    assert capsys.readouterr().err == "bounce: trial 3 failed: because of and that\n"
+    with Warnings(quiet=False):
+        logger.warning("trial %d failed: %s", 3, "because of\n  this\n  and \x1b[2Jthat\n")
+    assert capsys.readouterr().err == "bounce: trial 3 failed: because of and \\x1b[2Jthat\n"
+    with Warnings(quiet=True):
+        logger.warning("dropped")
+    assert capsys.readouterr().err == ""
+    logger.warning("outside")
+    assert "bounce: " not in capsys.readouterr().err
+
+
+def test_a_warning_in_full_keeps_its_lines_and_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    with Warnings(quiet=False):
+        text = "a\nTraceback:\n  x\x1b[2Jy\rz"
+        logging.getLogger("bounce").warning("trial 0 failed: %s", text, extra={"in_full": True})
+    assert capsys.readouterr().err == "bounce: trial 0 failed: a\nTraceback:\n  x\\x1b[2Jy\nz\n"
 
 
 def test_the_best_of_nothing_is_none_yet() -> None:

@@ -166,8 +166,7 @@ def test_signs_and_permutations_are_random_unless_low_sequency() -> None:
     assert not zero.any()
 
 
-def test_relabelled_categories_give_the_same_run_up_to_the_labels() -> None:
-    """The embedding does not look at labels: relabelling the input commutes with it."""
+def test_relabelling_the_input_commutes_with_the_embedding_and_its_splits() -> None:
     space = mixed(5)
     relabel = np.random.default_rng(7)
     for seed in range(5):

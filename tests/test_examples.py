@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = {
     "minimize.py": r"best value (0\.\d+|\d\.\d+e-\d+)\n",
     "ask_tell.py": r"48 experiments, best yield [89]\d\.\d %",
-    # the values come in the order of the clock
+    # the order of the values depends on time
     "asynchronous.py": r"best value [01](\.\d+)? after 60 evaluations",
     "resume.py": "the same points: True",
 }

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import types
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import pairwise
 from multiprocessing import Pipe, get_context
@@ -84,7 +85,7 @@ def test_workers_are_kept_busy_and_batches_are_asked_for_whole(workers: int, bat
     assert study.done
     assert len(study.trials) == 22
     assert manual.most == workers
-    batches = [r.batch for r in study._optimizer._records]
+    batches = [r.batch for r in study._keeper.optimizer._records]
     sizes = [batches.count(b) for b in sorted(set(batches))]
     assert set(sizes[:-1]) == {batch_size}
 
@@ -115,19 +116,48 @@ def test_what_is_no_finite_number_fails_its_trial(bad: Any) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ten_failures_at_the_start_end_the_run_with_the_error(tmp_path: Path, workers: int) -> None:
-    with Study.open(tmp_path / "a.db", space=mixed(), budget=50, seed=0) as study:
-        with pytest.raises(ArithmeticError, match="no value for depth"):
+    with Study.open(tmp_path / "a.db", space=mixed(), budget=20, seed=0) as study:
+        with pytest.raises(EvaluationFailed, match="no value for depth") as caught:
             study.run(objectives.fails, workers=workers)
+        assert isinstance(caught.value.__cause__, ArithmeticError)
         assert sum(t.state == "failed" for t in study.trials) == 10
-        study.run(value, workers=1)  # and when the objective is mended, the run goes on
+        study.run(value, workers=1)  # when the objective is repaired, the run continues
         assert study.done
         assert sum(t.state == "failed" for t in study.trials) == 10
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_broken_objective_ends_the_run_after_three_failures_and_costs_nothing(tmp_path: Path, workers: int) -> None:
+    with Study.open(tmp_path / "a.db", space=mixed(), budget=8, seed=0) as study:
+        with pytest.raises(EvaluationFailed, match=r"failed alike \(RuntimeError: no licence\)") as caught:
+            study.run(objectives.no_licence, workers=workers)
+        assert isinstance(caught.value.__cause__, RuntimeError)
+        assert caught.value.trial is not None
+        assert {t.state for t in study.trials} == {"pending"}
+        assert len(study.trials) in range(3, 3 + workers)
+    with Study.open(tmp_path / "a.db") as study:
+        pending = [t.id for t in study.pending]
+        seen: list[int] = []
+        study.run(value, workers=1, callbacks=[lambda trial: seen.append(trial.id)])
+        assert seen[: len(pending)] == pending
+        assert [t.state for t in study.trials] == ["done"] * 8
+
+
+def test_a_failure_in_a_worker_is_logged_with_the_traceback_of_the_objective(caplog: pytest.LogCaptureFixture) -> None:
+    with Study.open(space=mixed(), budget=8, seed=0) as study, pytest.raises(EvaluationFailed):
+        study.run(objectives.no_licence, workers=2)
+    first, *others = [record.getMessage() for record in caplog.records]
+    assert "failed: RuntimeError: no licence\nTraceback" in first
+    assert 'objectives.py", line' in first
+    assert "in no_licence" in first
+    assert "running/evaluation.py" not in first
+    assert all("Traceback" not in message for message in others)
 
 
 def test_an_error_that_cannot_travel_is_told_as_text() -> None:
     with (
         Study.open(space=mixed(), budget=50, seed=0) as study,
-        pytest.raises(EvaluationFailed, match="first 10 evaluations all failed; the first said: Unpicklable: 1 and 2"),
+        pytest.raises(EvaluationFailed, match=r"first 3 evaluations of this run .*Unpicklable: 1 and 2"),
     ):
         study.run(objectives.fails_strangely, workers=2)
 
@@ -161,7 +191,7 @@ def test_only_the_guilty_trial_fails_when_a_worker_dies(caplog: pytest.LogCaptur
         study.run(objectives.DiesWhere("b1"), workers=4)
         assert {t.state for t in study.trials} == {"done", "failed"}
         assert all((t.state == "failed") == t.point["b1"] for t in study.trials)
-    assert "goes out again: WorkerDied: its process ended with exit code 7" in caplog.text
+    assert "is evaluated again: WorkerDied: its process ended with exit code 7" in caplog.text
 
 
 def test_a_broken_pool_of_the_users_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
@@ -170,7 +200,7 @@ def test_a_broken_pool_of_the_users_is_replaced(caplog: pytest.LogCaptureFixture
         study.run(objectives.DiesWhere("b1"), executor=executor)
         assert all((t.state == "failed") == t.point["b1"] for t in study.trials)
         assert study.done
-    assert "the run goes on in a new pool" in caplog.text
+    assert "the run continues in a new pool" in caplog.text
     with Study.open(space=mixed(), budget=4, batch_size=2, seed=0) as study:
         study.run(value, executor=executor_that_is_broken())
         assert [t.state for t in study.trials] == ["done"] * 4
@@ -225,7 +255,7 @@ def test_an_evaluation_that_takes_too_long_is_killed_with_its_children(tmp_path:
 def test_a_timeout_is_checked() -> None:
     with Study.open(space=mixed(), budget=6, seed=0) as study:
         for bad in (0, -1, float("nan"), float("inf"), "1", True):
-            with pytest.raises(InvalidOption, match="timeout must be a number of seconds"):
+            with pytest.raises(InvalidOption, match="timeout must be a positive number of seconds"):
                 study.run(value, timeout=bad)  # type: ignore[arg-type]
         with pytest.raises(InvalidOption, match="leave the executor out"):
             study.run(value, timeout=1, executor=ThreadPoolExecutor(1))
@@ -243,7 +273,7 @@ def test_bad_arguments_are_refused_before_anything_runs() -> None:
             study.run(3)  # type: ignore[arg-type]
         with pytest.raises(InvalidOption, match="callbacks must be"):
             study.run(value, callbacks=[3])  # type: ignore[list-item]
-        with pytest.raises(InvalidOption, match=r"cannot be sent to worker processes .*ThreadPoolExecutor"):
+        with pytest.raises(InvalidOption, match=r"cannot be sent to a worker process .*ThreadPoolExecutor"):
             study.run(lambda point: 1.0, workers=2)
         assert study.trials == []
         study.run(lambda point: 1.0, workers=2, executor=ThreadPoolExecutor(2))
@@ -271,7 +301,78 @@ def test_a_function_that_the_workers_cannot_import_is_told_so() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "ExecutorFailed: a worker process could not read the objective" in done.stderr
+    assert (
+        "InvalidOption: the objective is defined in a notebook, an interactive session or standard input" in done.stderr
+    )
+
+
+SENT = """
+import functools, sys
+import bounce
+{objective}
+space = bounce.Space([bounce.Real('x', 0, 1), bounce.Binary('b0')])
+try:
+    print(len(bounce.minimize(f, space, 4, seed=0, {how}).trials))
+except bounce.InvalidOption as error:
+    print(error)
+"""
+MADE_HERE = {
+    "function": "def f(point): return 1.0",
+    "lambda": "f = lambda point: 1.0",
+    "partial": "def g(point, a): return a\nf = functools.partial(g, a=1.0)",
+    "instance": "class F:\n    def __call__(self, point): return 1.0\nf = F()",
+}
+
+
+def sent(objective: str, how: str, folder: Path) -> str:
+    """Run a script from standard input and return what it prints."""
+    script = SENT.format(objective=objective, how=how)
+    done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, cwd=folder, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("kind", MADE_HERE)
+@pytest.mark.parametrize("how", ["workers=2", "timeout=60"])
+def test_an_objective_from_standard_input_is_refused_with_the_cause_and_the_way_out(
+    kind: str, how: str, tmp_path: Path
+) -> None:
+    message = sent(MADE_HERE[kind], how, tmp_path)
+    assert "the objective is defined in a notebook, an interactive session or standard input" in message
+    assert "save it in a file such as objective.py and import it from there" in message
+    assert ("or use executor=ThreadPoolExecutor(n)" in message) == (how == "workers=2")
+    assert message.startswith("a timeout needs worker processes, but ") == (how == "timeout=60")
+
+
+@pytest.mark.parametrize("how", ["workers=2", "timeout=60"])
+def test_the_ways_out_of_standard_input_work(how: str, tmp_path: Path) -> None:
+    (tmp_path / "objective.py").write_text("def f(point): return 1.0\n")
+    assert sent("from objective import f", how, tmp_path) == "4"
+    if how == "workers=2":
+        threads = "from concurrent.futures import ThreadPoolExecutor\n" + MADE_HERE["lambda"]
+        assert sent(threads, "workers=2, executor=ThreadPoolExecutor(2)", tmp_path) == "4"
+
+
+def test_a_notebook_is_told_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = types.ModuleType("__main__")  # like that of IPython: it has no __file__
+    exec("def f(point): return 1.0", vars(notebook))
+    monkeypatch.setitem(sys.modules, "__main__", notebook)
+    with Study.open(space=mixed(), budget=6, seed=0) as study:
+        with pytest.raises(InvalidOption, match="is defined in a notebook"):
+            study.run(vars(notebook)["f"], workers=2)
+        assert study.trials == []
+
+
+def test_a_lambda_with_a_timeout_is_not_sent_in_circles() -> None:
+    with Study.open(space=mixed(), budget=6, seed=0) as study:
+        with pytest.raises(InvalidOption) as caught:
+            study.run(lambda point: 1.0, timeout=60)
+        message = str(caught.value)
+        assert message.startswith("a timeout needs worker processes, but the objective cannot be sent to one")
+        assert message.endswith("define it with `def` at the top level of a module")
+        assert "ThreadPoolExecutor" not in message  # which cannot have a timeout
+        study.run(value, timeout=60)  # the way out
+        assert study.done
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -300,7 +401,7 @@ def test_ctrl_c_waits_for_what_is_running_and_twice_does_not(tmp_path: Path, tim
         assert os.read(begun, 1) == b"x"
     process.send_signal(signal.SIGINT)
     said = process.stderr.readline()
-    assert "waiting for the evaluations that are running" in said
+    assert "waiting for running evaluations to finish; press Ctrl-C again to stop at once" in said
     if times == 2:
         process.send_signal(signal.SIGINT)
     else:
@@ -311,7 +412,7 @@ def test_ctrl_c_waits_for_what_is_running_and_twice_does_not(tmp_path: Path, tim
     os.close(begun)
     os.close(end)
     assert "KeyboardInterrupt" in error
-    assert "everything is stored in a.db; the same run goes on from there" in error
+    assert "everything is stored in a.db; run again to resume" in error
     with Study.open(tmp_path / "a.db") as study:
         assert [t.state for t in study.trials] == ["done" if times == 1 else "pending"] * workers
         study.run(lambda point: 1.0)

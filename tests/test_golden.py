@@ -19,6 +19,7 @@ from bounce.gp.fit import LogPosterior
 from bounce.gp.kernels import Hyper, Kernel
 from bounce.gp.linalg import Array
 from bounce.gp.posterior import GP
+from bounce.method import Method
 from bounce.spaces.parameters import Binary, Categorical, Ordinal, Parameter, Real
 from bounce.spaces.space import Space
 
@@ -42,7 +43,9 @@ class Case:
         self.document: dict[str, Any] = GOLDEN["cases"][name]
         self.space = Space([parameter(f"x{j}", *spec) for j, spec in enumerate(self.document["variables"])])
         given = self.document["hyper"]
-        self.hyper = Hyper(**given | {name: np.array(given[name]) for name in ("comb", "cont")})
+        self.hyper = Hyper(
+            **given | {name: np.array(given[name]) for name in ("combinatorial_lengthscales", "real_lengthscales")}
+        )
         self.kernel = Kernel(self.space, self.hyper)
 
     def __getitem__(self, key: str) -> Array:
@@ -54,8 +57,9 @@ class Case:
 
     @cached_property
     def log_posterior(self) -> LogPosterior:
-        apart = len(self.hyper.combinatorial_lengthscales) > 1
-        return LogPosterior(self.space, self["data"], self["targets"], apart=apart)
+        per_kind = len(self.hyper.combinatorial_lengthscales) > 1
+        method = Method(lengthscales="per-kind" if per_kind else "shared")
+        return LogPosterior(self.space, self["data"], self["targets"], method)
 
     @cached_property
     def theta(self) -> Array:

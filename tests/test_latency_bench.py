@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import math
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 import pytest
 
 import grid
+import latency
 import reference
 from bounce.errors import InvalidInput
 from grid import Case, Cost
@@ -38,9 +37,9 @@ def test_a_space_has_the_variables_its_name_says(kind: str) -> None:
         assert set(kinds) == {kind}
 
 
-@pytest.mark.parametrize("method", ["random", "bounce"])
-def test_a_case_is_measured_in_a_process_of_its_own(method: str) -> None:
-    cost = grid.run(replace(SMALL, method=method))
+@pytest.mark.slow
+def test_a_case_is_measured_in_a_separate_process() -> None:
+    cost = grid.run(replace(SMALL, method="bounce"))
     assert cost.note == ""
     assert cost.asks == grid.ASKS
     assert 0 < cost.median <= cost.p95
@@ -112,54 +111,60 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
         grid.read(path)
 
 
-def latency(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "bench" / "latency.py"), *words]
-    return subprocess.run(command, cwd=cwd, env=dict(os.environ), capture_output=True, text=True, timeout=300)
+def test_the_summary_repeats_an_ask_with_and_without_a_fit(caplog: pytest.LogCaptureFixture) -> None:
+    optimizer = latency.prepared(grid.space_of("mixed", 10), 40)
+    latency.told(optimizer, 1)  # the first fit
+    for fit in (True, False):
+        caplog.clear()
+        with caplog.at_level("DEBUG", logger="bounce"):
+            assert latency.again([optimizer], 1, fit=fit) > 0
+        fits = [record for record in caplog.records if record.message.startswith("fit to")]
+        assert len(fits) == (latency.REPEATS if fit else 0)
 
 
-def test_a_report_holds_all_rows_and_measures_nothing(tmp_path: Path) -> None:
+def test_a_report_holds_all_rows_and_measures_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "latency.csv"
-    for dims in (7, 11):  # not of the grid
+    for dims in (7, 11):  # not in the grid
         grid.write(table, Case("tpe", "real", dims, 30, 1), Cost(9, 0.1, 0.25, 0.15, 2.5, 100.0, ""))
-    done = latency(tmp_path, "--only-report", "--table", str(table))
-    assert done.returncode == 0, done.stderr
-    assert [line.split("|")[1].strip() for line in done.stdout.split("\n")[2:4]] == ["7 real", "11 real"]
+    latency.main(only_report=True, table=table)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("|")[1].strip() for line in lines[2:4]] == ["7 real", "11 real"]
 
 
-def test_the_command_shows_and_files_what_is_there_without_measuring_again(tmp_path: Path) -> None:
+def test_rows_that_exist_are_shown_and_filed_but_not_measured_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     table = tmp_path / "latency.csv"
     for i, case in enumerate(grid.cases(["tpe"], full=False)):
         grid.write(table, case, Cost(9, 0.001 * i, 0.25, 0.15, 2.5, 100.0, ""))
     before = table.read_text()
     document = tmp_path / "RESULTS.md"
     document.write_text("<!-- latency: begin --><!-- latency: end -->\n")
-    done = latency(tmp_path, "--grid", "--methods", "tpe", "--table", str(table), "--results", str(document))
-    assert done.returncode == 0, done.stderr
+    latency.main(over_grid=True, methods="tpe", table=table, results=document)
+    shown = capsys.readouterr().out.strip()
     assert table.read_text() == before
-    assert "| 50 binary | 200 | 1 | tpe |" in done.stdout
-    assert done.stdout.strip() in document.read_text()
-    assert table.with_suffix(".md").read_text().strip() == done.stdout.strip()
+    assert "| 50 binary | 200 | 1 | tpe |" in shown
+    assert shown in document.read_text()
+    assert table.with_suffix(".md").read_text().strip() == shown
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("options", "said"),
     [
-        ("--grid --methods nonsense", "there is no method 'nonsense'; the names are bounce, random"),
-        ("--methods nonsense", "there is no method 'nonsense'"),  # for the grid, also where it is not named
-        ("--grid --reference nowhere", "a checkout with a folder bounce in it, not 'nowhere'"),
-        ("--grid --methods reference", "the method reference needs --reference CHECKOUT"),
-        ("--grid --table /dev/null/x.csv", "'/dev/null' must be a folder"),
+        ({"methods": "nonsense"}, "there is no method 'nonsense'; the names are bounce, random"),
+        ({"reference": Path("nowhere")}, "a checkout with a folder bounce in it, not 'nowhere'"),
+        ({"methods": "reference"}, "the method reference needs --reference CHECKOUT"),
+        ({"table": Path("/dev/null/x.csv")}, "'/dev/null' must be a folder"),
         (
-            f"--grid --reference {ROOT / 'src'} --reference-python /no/python",
+            {"reference": ROOT / "src", "reference_python": Path("/no/python")},
             "must be a Python that has its packages",
         ),
     ],
 )
-def test_bad_input_to_the_command_is_one_sentence(words: str, said: str, tmp_path: Path) -> None:
-    done = latency(tmp_path, *words.split())
-    assert done.returncode == 1
-    assert said in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+def test_bad_options_are_refused_before_a_measurement(options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"over_grid": True, "table": tmp_path / "latency.csv"} | options
+    with pytest.raises(InvalidInput, match=said):
+        latency.main(**given)
 
 
 def test_the_reference_is_driven_from_outside_with_its_own_python(tmp_path: Path) -> None:

@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from rich.console import Console
 
 import batches
 import grid
+import latency
+import quality
 import report
 import results
 import scores
@@ -22,11 +25,17 @@ import whole
 from bounce.benchmarks.traces import FIELDS, Trace, read
 from bounce.errors import InvalidInput
 from quality import METHODS, Cell, run_all
-from quality import run as quality_run
 from scores import AUTHORS, Scores
 from whole import Whole
 
 ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restore what runs set in the environment."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")
 
 
 def trace(values: list[float], seconds: float = 0.5) -> Trace:
@@ -159,6 +168,7 @@ def test_runs_of_the_authors_code_come_from_a_table(tmp_path: Path) -> None:
         scores.with_published(found, [path])
 
 
+@pytest.mark.slow
 def test_the_picture_is_small(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     methods = [f"method {i}" for i in range(8)]
@@ -173,27 +183,25 @@ def test_the_picture_is_small(tmp_path: Path) -> None:
     assert (tmp_path / "a.png").stat().st_size < 150_000
 
 
-def quality(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    common = ["--out", "traces", "--problems", "labs50", "--seeds", "0-1", "--evals", "8"]
-    command = [sys.executable, str(ROOT / "bench" / "quality.py"), *common, *words]
-    return subprocess.run(command, cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=300)
-
-
+@pytest.mark.slow
 def test_the_command_makes_only_the_runs_that_are_missing(tmp_path: Path) -> None:
-    first = quality(tmp_path, "--methods", "random")
-    assert first.returncode == 0, first.stderr
-    folder = tmp_path / "traces" / "labs50-randomized"
-    assert len(read(folder / "random-seed1.jsonl").rows) == 8
-    marked: list[dict[str, Any]] = read(folder / "random-seed0.jsonl").rows
+    cell = Cell(tmp_path / "traces", "labs50", "random", 0, 8, 60.0)
+    folder = cell.path.parent
+    quality.run(cell)
+    marked: list[dict[str, Any]] = read(cell.path).rows
+    assert len(marked) == 8
     marked[-1]["value"] = -99.0
     (folder / "random-seed0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in marked))
     (folder / "random-seed1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in marked[:3]))
     document = tmp_path / "RESULTS.md"
     document.write_text("Before.\n<!-- quality: begin -->\nold\n<!-- quality: end -->\nAfter.\n")
-    again = quality(tmp_path, "--methods", "bounce,random", "--jobs", "2", "--results", str(document))
-    assert again.returncode == 0, again.stderr
-    assert read(folder / "random-seed0.jsonl").rows[-1]["value"] == -99.0  # was there, was not run again
-    assert len(read(folder / "random-seed1.jsonl").rows) == 8  # was interrupted, starts anew
+    options = {"out": "traces", "problems": "labs50", "seeds": "0-1", "evals": "8", "methods": "bounce,random"}
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    done = bench("quality", *words, "--jobs", "2", "--results", str(document), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert read(folder / "random-seed0.jsonl").rows[-1]["value"] == -99.0  # was complete, is not repeated
+    assert len(read(folder / "random-seed1.jsonl").rows) == 8  # was too short, is made again
+    assert len(read(folder / "bounce-seed1.jsonl").rows) == 8
     assert not list(folder.glob("*.part"))
     text = document.read_text()
     assert (tmp_path / "traces" / "quality.md").read_text().strip() in text
@@ -204,17 +212,16 @@ def test_the_command_makes_only_the_runs_that_are_missing(tmp_path: Path) -> Non
     assert (tmp_path / "quality.png").exists()
 
 
-def test_a_run_beyond_its_time_is_stopped_and_told(tmp_path: Path) -> None:
-    done = quality(tmp_path, "--methods", "random,bounce", "--evals", "100000", "--limit", "1.5", "--seeds", "0")
-    assert done.returncode == 0, done.stderr
-    folder = tmp_path / "traces" / "labs50-randomized"
-    for method in ("random", "bounce"):
-        assert json.loads((folder / f"{method}-seed0.stopped").read_text()) == 1.5
-        assert 0 < len(read(folder / f"{method}-seed0.jsonl").rows) < 100_000
-    cell = Cell(tmp_path / "traces", "labs50", "random", 0, 100_000, 1.5)
+@pytest.mark.slow
+def test_a_run_beyond_its_limit_is_stopped_and_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quality, "LOOK", 0.1)
+    cell = Cell(tmp_path, "labs50", "bounce", 0, 100_000, 0.5)
+    run_all([cell], 1, Console(stderr=True))
+    assert json.loads(cell.stopped.read_text()) == 0.5
+    assert 0 < len(read(cell.path).rows) < 100_000
     assert not cell.missing()
-    assert not replace(cell, limit=1.0).missing()
-    assert replace(cell, limit=2.0).missing()  # more time was given: it is worth another go
+    assert not replace(cell, limit=0.4).missing()
+    assert replace(cell, limit=2.0).missing()  # with a higher limit it is made again
     assert cell.trace() == replace(cell, limit=2.0).trace()  # and is shown until then
     cell.stopped.unlink()
     assert cell.trace() is None  # a shorter run, not a stopped one
@@ -223,7 +230,7 @@ def test_a_run_beyond_its_time_is_stopped_and_told(tmp_path: Path) -> None:
 
 def test_a_stopped_run_keeps_its_whole_lines(tmp_path: Path) -> None:
     cell = Cell(tmp_path, "labs50", "random", 0, 8, 60.0)
-    quality_run(replace(cell, seed=1))
+    quality.run(replace(cell, seed=1))
     text = replace(cell, seed=1).path.read_text()
     cell.stop()  # it had written nothing, or was over just before: nothing to keep
     cell.part.write_text("half a li")
@@ -236,44 +243,65 @@ def test_a_stopped_run_keeps_its_whole_lines(tmp_path: Path) -> None:
     assert not cell.missing()
 
 
-def test_what_is_given_beside_quick_counts(tmp_path: Path) -> None:
-    done = quality(tmp_path, "--quick", "--methods", "random", "--evals", "3")
-    assert done.returncode == 0, done.stderr
-    found = sorted(path.relative_to(tmp_path / "traces") for path in (tmp_path / "traces").rglob("*.jsonl"))
-    assert [str(path) for path in found] == [f"labs50-randomized/random-seed{seed}.jsonl" for seed in (0, 1)]
+def test_an_option_beside_quick_overrides_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Cell] = []
+    monkeypatch.setattr(quality, "run_all", lambda cells, jobs, console: made.extend(cells))
+    with pytest.raises(InvalidInput, match="there is no trace of 3 evaluations"):
+        quality.main(quick=True, methods="random", problems="labs50", evals=3, out=tmp_path)
+    assert [(cell.title, cell.method, cell.seed) for cell in made] == [
+        ("labs50-randomized", "random", seed) for seed in quality.numbers(quality.QUICK[2])
+    ]
+    assert {cell.evals for cell in made} == {3}
 
 
-def test_a_run_that_fails_says_so_and_the_others_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+@pytest.mark.slow
+def test_a_run_that_fails_prints_a_message_and_the_others_continue(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        monkeypatch.setenv(name, "1")  # as the runs set it: here it is taken back
     cells = [Cell(tmp_path, problem, "random", 0, 3, 60.0) for problem in ("nonsense", "labs50")]
     run_all(cells, 1, Console(stderr=True))
     assert "random on nonsense, seed 0: InvalidInput: there is no problem 'nonsense'" in capfd.readouterr().err
     assert [cell.missing() for cell in cells] == [True, False]
 
 
+def bench(script: str, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "bench" / f"{script}.py"), *words]
+    return subprocess.run(command, cwd=cwd, env=dict(os.environ), capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("script", "words", "said"),
     [
-        ("--methods nonsense", "there is no method 'nonsense'; the names are bounce, random"),
-        ("--problems nonsense", "there is no problem 'nonsense'; the names are labs50"),
-        ("--seeds 0-99999999999", "are more than 10000 seeds"),
-        ("--seeds many", "seeds must be numbers such as 0-9 or 0,1,5, not 'many'"),
-        ("--only-report", "there is no trace of 8 evaluations in 'traces'"),
-        ("--seeds 5-2", "the seeds '5-2' are none: the first must not be above the last"),
-        ("--published nowhere.csv", "there is no file 'nowhere.csv'"),
-        ("--results nowhere.md", "there is no file 'nowhere.md'"),
-        ("--out /dev/null", "'/dev/null' must be a folder"),
-        ("--out /dev/null/x", "'/dev/null/x' must be a folder"),
+        ("quality", "--methods nonsense", "quality: there is no method 'nonsense'; the names are bounce, random"),
+        ("results", "--out /dev/null/x", "results: '/dev/null/x' must be a folder"),
+        ("latency", "--methods nonsense", "latency: there is no method 'nonsense'; the names are bounce, random"),
     ],
 )
-def test_bad_input_to_the_command_is_one_sentence(words: str, said: str, tmp_path: Path) -> None:
-    done = quality(tmp_path, *words.split())
+def test_bad_input_to_a_command_is_one_sentence(script: str, words: str, said: str, tmp_path: Path) -> None:
+    done = bench(script, *words.split(), cwd=tmp_path)
     assert done.returncode == 1
-    assert said in done.stderr
+    assert done.stderr.startswith(said)
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"problems": "nonsense"}, "there is no problem 'nonsense'; the names are labs50"),
+        ({"seeds": "0-99999999999"}, "is more than 10000 seeds"),
+        ({"seeds": "many"}, "seeds must be numbers such as 0-9 or 0,1,5, not 'many'"),
+        ({"seeds": "5-2"}, "the first seed of '5-2' must not be greater than the last"),
+        ({"only_report": True}, "there is no trace of 200 evaluations"),
+        ({"published": [Path("nowhere.csv")]}, "there is no file 'nowhere.csv'"),
+        ({"results": Path("nowhere.md")}, "there is no file 'nowhere.md'"),
+        ({"out": Path("/dev/null")}, "'/dev/null' must be a folder"),
+    ],
+)
+def test_bad_options_are_refused_before_a_run(options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"out": tmp_path} | options
+    with pytest.raises(InvalidInput, match=said):
+        quality.main(**given)
 
 
 def test_a_document_without_markers_is_refused(tmp_path: Path) -> None:
@@ -284,22 +312,16 @@ def test_a_document_without_markers_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_the_results_need_no_more_than_commands_that_exist(quick: bool, tmp_path: Path) -> None:
+def test_the_results_are_made_by_commands_whose_options_exist(quick: bool, tmp_path: Path) -> None:
     document = tmp_path / "RESULTS.md"
-    made = results.commands(quick, 2, tmp_path, document, [], (tmp_path, tmp_path))
+    made = results.commands(document, quick=quick, jobs=2, out=tmp_path, reference=(tmp_path, tmp_path))
     assert sum(["--results", str(document)] == [a, b] for words in made for a, b in pairwise(words)) == 4
-    assert len(results.commands(quick, 2, tmp_path, document, [])) == len(made) - 1  # no whole runs
-    for words in made:
-        assert Path(words[0]).exists()
-        options = {word for word in words if word.startswith("--")}
-        shown = subprocess.run(
-            [sys.executable, words[0], "--help"],
-            env=os.environ | {"COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert all(option in shown.stdout for option in options)
+    assert len(results.commands(document, quick=quick, jobs=2, out=tmp_path)) == len(made) - 1  # no whole runs
+    modules = {module.__file__: module for module in (quality, batches, whole, latency)}
+    for script, *words in made:
+        app = typer.Typer()
+        app.command()(modules[script].main)
+        typer.main.get_command(app).make_context(script, words)  # raises for an option that does not exist
     assert sorted([*results.FAST.split(","), *results.SLOW.split(",")]) == sorted(METHODS)
 
 
@@ -323,7 +345,7 @@ def test_batches_are_compared_after_as_many_batches() -> None:
 def test_a_batch_has_a_trace_of_its_own(tmp_path: Path) -> None:
     cell = Cell(tmp_path, "labs50", "bounce", 3, 12, 60.0, 5)
     assert cell.path.name == "bounce-batch5-seed3.jsonl"
-    quality_run(cell)
+    quality.run(cell)
     rows = read(cell.path).rows
     assert len(rows) == 12
     assert len({row["seconds_ask"] for row in rows}) == 3  # batches of 5, 5 and 2
@@ -337,6 +359,7 @@ def test_whole_runs_are_compared_by_their_ratio() -> None:
     assert table.splitlines()[-1] == "| labs50 | 0 | 2.0 | -4 | 31 | -3.5 | 16 | 10 |"
 
 
+@pytest.mark.slow
 def test_a_whole_run_of_a_checkout_is_made_in_its_own_folder_with_the_same_seed(tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"
     (checkout / "bounce" / "benchmarks").mkdir(parents=True)
@@ -370,17 +393,14 @@ def test_a_whole_run_of_a_checkout_is_made_in_its_own_folder_with_the_same_seed(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("options", "said"),
     [
-        ("--document nowhere.md", "there is no file 'nowhere.md'"),
-        ("--reference nowhere", "must be a checkout with a folder bounce in it, not 'nowhere'"),
-        ("--out /dev/null", "'/dev/null' must be a folder"),
-        ("--out /dev/null/x", "'/dev/null/x' must be a folder"),
+        ({"document": Path("nowhere.md")}, "there is no file 'nowhere.md'"),
+        ({"reference": Path("nowhere")}, "must be a checkout with a folder bounce in it, not 'nowhere'"),
+        ({"out": Path("/dev/null")}, "'/dev/null' must be a folder"),
     ],
 )
-def test_the_results_begin_with_what_is_wrong(words: str, said: str, tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "bench" / "results.py"), "--quick", *words.split()]
-    done = subprocess.run(command, cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1
-    assert done.stderr.startswith("results: ")
-    assert said in done.stderr
+def test_the_results_check_their_options_first(options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"quick": True, "out": tmp_path} | options
+    with pytest.raises(InvalidInput, match=said):
+        results.main(**given)

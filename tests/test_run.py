@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import math
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,18 +70,102 @@ def test_ten_failures_without_a_success_raise_the_first_error() -> None:
         calls.append(point)
         raise ValueError(f"number {len(calls)}")
 
-    with pytest.raises(ValueError, match="number 1") as caught:
+    with pytest.raises(
+        EvaluationFailed, match=r"first 10 evaluations .* first error was: ValueError: number 1\n"
+    ) as caught:
         bounce.minimize(broken, binary(12), budget=50, seed=0)
     assert len(calls) == 10
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert caught.value.trial == 0
     result = caught.value.result  # type: ignore[attr-defined]
     assert [t.state for t in result.trials] == ["failed"] * 10
     assert result.best is None
     assert any("result" in note for note in caught.value.__notes__)
 
 
-def test_ten_values_that_are_none_raise_what_was_wrong() -> None:
+def test_values_that_are_not_numbers_end_the_run_with_the_reason() -> None:
     with pytest.raises(EvaluationFailed, match="not None"):
         bounce.minimize(lambda p: None, binary(12), budget=50, seed=0)
+
+
+def broken(point: dict[str, Any]) -> float:
+    return float(point["no such name"])
+
+
+def test_three_failures_with_the_same_error_end_the_run_and_cost_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with pytest.raises(EvaluationFailed, match="first 3 evaluations of this run failed alike") as caught:
+        bounce.minimize(broken, binary(12), budget=9, seed=0, path=path)
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert [trial.state for trial in caught.value.result.trials] == ["pending"] * 3  # type: ignore[attr-defined]
+    seen: list[Trial] = []
+    result = bounce.minimize(count_ones, binary(12), budget=9, seed=0, path=path, callbacks=[seen.append])
+    assert [trial.id for trial in seen] == list(range(9))  # the pending ones first
+    assert [trial.state for trial in result.trials] == ["done"] * 9
+    straight = bounce.minimize(count_ones, binary(12), budget=9, seed=0)
+    assert [trial.point for trial in result.trials] == [trial.point for trial in straight.trials]
+
+
+def test_max_failures_sets_how_many_failures_end_a_run() -> None:
+    calls: list[int] = []
+
+    def late(point: dict[str, Any]) -> float:
+        calls.append(1)
+        if len(calls) <= 4:
+            raise RuntimeError("the licence server is starting")
+        return count_ones(point)
+
+    result = bounce.minimize(late, binary(12), budget=9, seed=0, max_failures=5)
+    assert [trial.state for trial in result.trials] == ["failed"] * 4 + ["done"] * 5
+    calls.clear()
+    with pytest.raises(
+        EvaluationFailed, match=r"^the first evaluation of this run failed \(Runt.* set max_failures to more than 1\n"
+    ):
+        bounce.minimize(late, binary(12), budget=9, seed=0, max_failures=1)
+    with pytest.raises(InvalidOption, match="max_failures must be an integer of at least 1, not 0"):
+        bounce.minimize(late, binary(12), budget=9, seed=0, max_failures=0)
+
+
+def test_only_the_first_failures_of_a_run_are_held_back() -> None:
+    errors = iter(["a", "b", "c", "c", "c", "c", None, "c"])
+
+    def varied(point: dict[str, Any]) -> float:
+        error = next(errors)
+        if error is not None:
+            raise RuntimeError(error)
+        return 1.0
+
+    result = bounce.minimize(varied, binary(12), budget=8, seed=0)
+    assert [trial.error and trial.error[-1] for trial in result.trials] == ["a", "b", "c", "c", "c", "c", None, "c"]
+
+
+def test_fewer_failures_than_end_a_run_are_recorded_when_it_ends() -> None:
+    result = bounce.minimize(broken, binary(12), budget=2, seed=0)
+    assert [trial.state for trial in result.trials] == ["failed"] * 2
+
+
+def test_the_first_failure_is_shown_at_once_with_its_traceback_without_any_logging_setup(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import bounce, sys\n"
+        "def f(point):\n"
+        "    print('called', file=sys.stderr, flush=True)\n"
+        "    return 1 / 0\n"
+        "try:\n"
+        "    bounce.minimize(f, bounce.Space([bounce.Real('x', 0, 1)]), 9, seed=0)\n"
+        "except bounce.EvaluationFailed:\n"
+        "    pass\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    lines = done.stderr.splitlines()
+    assert lines[:3] == [
+        "called",
+        "trial 0 failed: ZeroDivisionError: division by zero",
+        "Traceback (most recent call last):",
+    ]
+    assert lines[3].endswith('script.py", line 4, in f')
+    later = [f"trial {i} failed: ZeroDivisionError: division by zero" for i in (1, 2)]
+    assert lines[-4:] == ["called", later[0], "called", later[1]]
 
 
 def test_failures_after_a_success_do_not_stop_a_run() -> None:
@@ -136,7 +222,7 @@ def test_a_result_becomes_a_table() -> None:
     frame = result.to_frame()
     assert list(frame["id"]) == list(range(7))
     assert list(frame["value"]) == [t.value for t in result.trials]
-    assert list(frame["point.category0"]) == [t.point["category0"] for t in result.trials]
+    assert list(frame["category0"]) == [t.point["category0"] for t in result.trials]
     assert {"state", "target_dim", "seconds_ask"} <= set(frame.columns)
 
 
@@ -162,6 +248,13 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], said: str) -> None
     given: dict[str, Any] = {"objective": count_ones, "space": binary(3), "budget": 5} | arguments
     with pytest.raises(InvalidOption, match=said):
         bounce.minimize(**given)
+
+
+def test_a_result_has_a_short_repr() -> None:
+    result = bounce.minimize(count_ones, binary(8), budget=9, seed=0)
+    assert result.best is not None
+    assert repr(result) == f"Result(best={result.best.value!r} (trial {result.best.id}), done=9, failed=0, seed=0)"
+    assert repr(bounce.Result([], None, 3)) == "Result(best=None, done=0, failed=0, seed=3)"
 
 
 def test_an_executor_that_takes_nothing_ends_the_run_and_fails_no_trial() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bounce import Binary, Categorical, Integer, InvalidPoint, InvalidSpace, Ordinal, Real, Space
@@ -21,8 +21,8 @@ def test_decoding_codes_and_encoding_the_points_gives_the_codes_back(space: Spac
     assert space.holds(codes)
     assert space.holds(again)
     assert space.decode(again)[0].keys() == space.decode(codes)[0].keys()
-    comb = space.combinatorial
-    np.testing.assert_array_equal(again[:, comb], codes[:, comb])
+    columns = space.combinatorial
+    np.testing.assert_array_equal(again[:, columns], codes[:, columns])
     np.testing.assert_allclose(
         np.array([[float(x) for x in p.values() if isinstance(x, float)] for p in space.decode(again)]),
         np.array([[float(x) for x in p.values() if isinstance(x, float)] for p in space.decode(codes)]),
@@ -64,12 +64,79 @@ def test_the_largest_integers_are_still_told_apart(low: int) -> None:
         assert parameter.decode(parameter.encode(value)) == value
 
 
-def test_the_ends_of_a_real_are_exact() -> None:
-    for parameter in (Real("x", 0.1, 0.7), Real("x", 1e-300, 1e300, log=True), Real("x", -1e307, 1e307)):
-        assert parameter.decode(0.0) == pytest.approx(parameter.low, rel=1e-12)
-        assert parameter.decode(1.0) == parameter.high
-        assert parameter.encode(parameter.low) == 0.0
-        assert parameter.encode(parameter.high) == 1.0
+@pytest.mark.parametrize("log", [False, True])
+@given(st.floats(1e-300, 1e300), st.floats(1e-300, 1e300))
+def test_the_ends_of_a_real_are_exact(log: bool, one: float, other: float) -> None:
+    assume(abs(one - other) > 1e-9 * max(one, other))
+    parameter = Real("x", min(one, other), max(one, other), log=log)
+    assert (parameter.decode(0.0), parameter.decode(1.0)) == (parameter.low, parameter.high)
+    assert (parameter.encode(parameter.low), parameter.encode(parameter.high)) == (0.0, 1.0)
+
+
+@given(st.integers(-(10**6), 10**6), st.integers(-(10**6), 10**6), st.integers(-9, 9), st.booleans(), st.data())
+@settings(max_examples=300)
+def test_a_decimal_comes_back_from_its_code_as_it_was_given(
+    one: int, other: int, exponent: int, log: bool, data: st.DataObject
+) -> None:
+    """Ends of up to 7 digits, values of up to 9; a log scale of at least a thousandth above its lower end."""
+    one, other = (abs(one) + 1, abs(other) + 1) if log else (one, other)
+    assume(one != other and (not log or max(one, other) > 1.001 * min(one, other)))
+    low, high = min(one, other), max(one, other)
+    parameter = Real("x", float(f"{low}e{exponent}"), float(f"{high}e{exponent}"), log=log)
+    value = float(f"{data.draw(st.integers(100 * low, 100 * high))}e{exponent - 2}")
+    assert parameter.decode(parameter.encode(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "log", "value"),
+    [
+        (1e-2, 1.0, True, 0.01),
+        (8764.4, 760000.0, True, 70000.0),
+        (7.8, 10.0, False, 7.896),
+        (10000.0, 10001.0, False, 10000.1),
+        (-0.1, 0.2, False, 0.0),
+        (9624000.0, 9670000.0, True, 9640000.0),
+        (-37.0, -0.887666, False, -8.1314),
+        (-5091.1, -790.0, False, -1000.0),
+        (47.0, 957.3, True, 946.9),
+    ],
+)
+def test_a_value_shows_no_digits_of_rounding(low: float, high: float, log: bool, value: float) -> None:
+    parameter = Real("x", low, high, log=log)
+    assert parameter.decode(parameter.encode(value)) == value
+
+
+@given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6), st.booleans(), st.integers(1, 2**52 - 1))
+@settings(max_examples=300)
+def test_between_the_ends_no_shorter_decimal_has_the_same_code(one: float, other: float, log: bool, step: int) -> None:
+    assume(max(one, other) > 1.5 * min(one, other))
+    parameter = Real("x", min(one, other), max(one, other), log=log)
+    shown = parameter.decode(step / GRID)
+    code = parameter.encode(shown)
+    digits = len(f"{shown!r}".split("e")[0].replace(".", "").strip("0"))
+    for fewer in range(1, digits):
+        shorter = float(f"{shown:.{fewer}g}")
+        assert (
+            not parameter.low <= shorter <= parameter.high or parameter.encode(shorter) != code or code != step / GRID
+        )
+
+
+@given(st.integers(0, 2**52), st.integers(-60, 60))
+def test_the_codes_of_a_unit_scaled_by_a_power_of_two_come_back_bit_for_bit(step: int, power: int) -> None:
+    parameter = Real("x", 0.0, 2.0**power)
+    assert parameter.encode(parameter.decode(step / GRID)) == step / GRID
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.booleans(), st.integers(0, 2**52))
+@settings(max_examples=300)
+def test_other_codes_come_back_up_to_the_rounding_of_doubles(one: float, other: float, log: bool, step: int) -> None:
+    """A range far from zero has more codes than doubles, and a logarithm has rounding of its own."""
+    one, other = (abs(one) + 1e-6, abs(other) + 1e-6) if log else (one, other)
+    assume(abs(one - other) > 1e-3 * max(abs(one), abs(other), 1e-3))
+    parameter = Real("x", min(one, other), max(one, other), log=log)
+    low, high = (math.log(parameter.low), math.log(parameter.high)) if log else (parameter.low, parameter.high)
+    steps = abs(parameter.encode(parameter.decode(step / GRID)) * GRID - step)
+    assert steps <= 2 + 4 * max(abs(low), abs(high), float(log)) / (high - low)
 
 
 def test_mirroring_a_real_code_twice_gives_it_back() -> None:
@@ -192,7 +259,7 @@ def test_only_lists_of_points_are_encoded() -> None:
         (lambda: Real("x", 0, 5e-324), "too few numbers"),
         (lambda: Real("x", 1.0, 1.0 + 1e-15, log=True), "too few numbers"),
         (lambda: Real("x", 0, 1, log=True), "low > 0, not 0.0"),
-        (lambda: Real("x", 0, 1, log=1), "log must be True or False"),  # type: ignore[arg-type]
+        (lambda: Real("x", 0, 1, log=1), "log must be true or false"),  # type: ignore[arg-type]
         (lambda: Integer("n", 0.5, 2), "must be an integer, not 0.5"),  # type: ignore[arg-type]
         (lambda: Integer("n", 0, True), "must be an integer, not True"),
         (lambda: Integer("n", 3, 3), "low=3 and high=3"),

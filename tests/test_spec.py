@@ -16,6 +16,7 @@ from bounce.optimizer.options import Options
 from bounce.running.command import Command
 from bounce.running.evaluation import evaluate
 from bounce.running.imported import Imported
+from bounce.running.run import ALIKE
 from bounce.spec.spec import OPTIONS, TOP, Spec, example, load
 from bounce.trial import Trial
 
@@ -58,12 +59,14 @@ workers = 8
 seed = 3
 direction = "maximize"
 timeout = 90
+max_failures = 5
 command = ["python3", "{a b}"]
 
 [options]
 new_bins = 3
 trust_region = "baxus"
 low_sequency = true
+method = { base = "paper", caution = 1.2 }
 
 [[parameters]]
 name = "a b"
@@ -113,8 +116,10 @@ type = "binary"
             "new_bins": 3,
             "trust_region": "baxus",
             "low_sequency": True,
+            "method": {"base": "paper", "caution": 1.2},
         },
         workers=8,
+        max_failures=5,
         timeout=90.0,
         command=("python3", "{a b}"),
     )
@@ -155,12 +160,12 @@ def test_the_same_spec_can_be_written_in_several_ways(text: bytes, tmp_path: Pat
     ("text", "line", "said"),
     [
         # TOML
-        ("budget = 10\nx y = 3\n", 2, "this is no TOML: Expected '=' after a key"),
-        ("budget = 10\n\nbudget = 11\n", 3, "this is no TOML: Cannot overwrite a value"),
-        ("budget = ten\n", 1, "this is no TOML: Invalid value (texts need quotes"),
-        ("budget = [1, 2", None, "this is no TOML: Unclosed array (at end of document)"),
-        ("budget = 1" + "0" * 5000, None, "this is no TOML"),
-        ("budget = " + "[" * 5000, None, "this is no TOML"),
+        ("budget = 10\nx y = 3\n", 2, "this is not valid TOML: Expected '=' after a key"),
+        ("budget = 10\n\nbudget = 11\n", 3, "this is not valid TOML: Cannot overwrite a value"),
+        ("budget = ten\n", 1, "this is not valid TOML: Invalid value (strings need quotes"),
+        ("budget = [1, 2", None, "this is not valid TOML: Unclosed array (at end of document)"),
+        ("budget = 1" + "0" * 5000, None, "this is not valid TOML"),
+        ("budget = " + "[" * 5000, None, "this is not valid TOML"),
         ("", None, "parameters are missing"),
         # keys
         (
@@ -169,43 +174,57 @@ def test_the_same_spec_can_be_written_in_several_ways(text: bytes, tmp_path: Pat
             "unknown key 'bugdet'; did you mean 'budget'? The keys are name, budget, ",
         ),
         ("\ncolour = 1\n" + GOOD, 2, "unknown key 'colour'. The keys are name, "),
-        ("new_bins = 2\n" + GOOD, 1, "unknown key 'new_bins' here: it belongs into the table [options]."),
+        ("new_bins = 2\n" + GOOD, 1, "unknown key 'new_bins' here: it belongs in the table [options]."),
         (GOOD + "[options]\nnew_binz = 3", 9, "unknown key 'new_binz'; did you mean 'new_bins'?"),
         (GOOD + "[options]\n\nseed = 3", 10, "unknown key 'seed' here: it belongs at the top of the file"),
         (GOOD + 'command = ["ls"]', 8, "unknown key 'command' here: it belongs at the top of the file"),
         (GOOD + "hihg = 3", 8, "unknown key 'hihg'; did you mean 'high'? The keys are name, type, low, high, log"),
         (GOOD + "[parameters.more]\nz = 3", 8, "unknown key 'more'"),
         (PARAMETER, None, "budget is missing"),
-        ("budget = 10", None, "parameters are missing: what may be varied, one table [[parameters]] each"),
-        ("budget = 10\nparameters = []", 2, "there must be parameters"),
-        ("budget = 10\nparameters = 3", 2, "there must be parameters"),
+        ("budget = 10", None, "parameters are missing: add a table [[parameters]] for each"),
+        ("budget = 10\nparameters = []", 2, "parameters are missing: add a table"),
+        ("budget = 10\nparameters = 3", 2, "parameters are missing: add a table"),
         ("budget = 10\n[parameters]\nname = 'x'", 2, "parameters need double brackets"),
         ("budget = 10\nparameters = [\n3]", 3, "a parameter must be a table with name and type, not 3"),
         # options
         ("budget = 0\n" + PARAMETER, 1, "budget must be an integer of at least 1, not 0"),
         ('budget = "10"\n' + PARAMETER, 1, "budget must be an integer of at least 1, not '10'"),
         ("budget = 1e3\n" + PARAMETER, 1, "budget must be an integer"),
-        ("batch_size = true\n" + GOOD, 1, "batch_size must be an integer of at least 1, not True"),
+        ("batch_size = true\n" + GOOD, 1, "batch_size must be an integer of at least 1, not true"),
         ("seed = -1\n" + GOOD, 1, "seed must be an integer of at least 0, not -1"),
-        ("direction = 'down'\n" + GOOD, 1, "direction must be one of ['minimize', 'maximize'], not 'down'"),
+        ("direction = 'down'\n" + GOOD, 1, "direction must be 'minimize' or 'maximize', not 'down'"),
         ("workers = 0\n" + GOOD, 1, "workers must be an integer of at least 1, not 0"),
         ("\ntimeout = 0\n" + GOOD, 2, "timeout must be a positive number of seconds, not 0"),
         ("timeout = '1 h'\n" + GOOD, 1, "timeout must be a positive number of seconds, not '1 h'"),
         ("options = 3\n" + GOOD, 1, "options must be a table, [options], not 3"),
         ("[options]\ninitial_points = 0\n" + PARAMETER, None, "budget is missing"),
         (GOOD + "[options]\ninitial_points = 0", 9, "initial_points must be an integer of at least 1, not 0"),
-        (GOOD + "[options]\ntrust_region = 'turbo'", 9, "trust_region must be one of ["),
+        (GOOD + "[options]\ntrust_region = 'turbo'", 9, "trust_region must be 'bounce' or "),
+        (
+            GOOD + "[options]\nrobust = true",
+            9,
+            "unknown key 'robust'; did you mean 'method'? The keys are initial_points",
+        ),
+        ("robust = true\n" + GOOD, 1, "unknown key 'robust'; did you mean 'method'? It belongs in the table [options]"),
+        ("n_jobs = 4\n" + GOOD, 1, "unknown key 'n_jobs'; did you mean 'workers'?"),
+        (GOOD + "[options]\nmethod = 'papre'", 9, "method must be 'default' or 'paper', or a table of its fields, not"),
+        (GOOD + "[options]\nmethod = true", 9, "or a table of its fields, not true"),
+        (GOOD + "[options.method]\ncaution = false", 8, "method.caution must be a positive number, not false"),
+        ("max_failures = 0\n" + GOOD, 1, "max_failures must be an integer of at least 1, not 0"),
+        ("max_failures = true\n" + GOOD, 1, "max_failures must be an integer of at least 1, not true"),
+        ("timeout = true\n" + GOOD, 1, "timeout must be a positive number of seconds, not true"),
+        ("direction = false\n" + GOOD, 1, "direction must be 'minimize' or 'maximize', not false"),
         (GOOD + "[options]\n\nlow_sequency = 1", 10, "low_sequency must be true or false, not 1"),
         ("options.initial_dims = 0.5\n" + GOOD, 1, "initial_dims must be an integer of at least 1, not 0.5"),
         *(
-            (f"name = {name}\n{GOOD}", 1, "name must be usable as the name of a file")
+            (f"name = {name}\n{GOOD}", 1, "name must be a valid file name")
             for name in ("''", "'a/b'", "'..'", "'.'", '"a\\u0000"', '"a\\nb"', "'a\\b'", "3", f"'{'é' * 101}'")
         ),
         # parameters
         ("budget = 10\n[[parameters]]\ntype = 'binary'", 2, "a parameter lacks 'name'"),
         ("budget = 10\n[[parameters]]\nname = 'x'", 2, "a parameter lacks 'type'"),
-        ("budget = 10\n[[parameters]]\ntype = 'binary'\nname = ''", 4, "a parameter's name must be a string"),
-        ("budget = 10\n[[parameters]]\ntype = 'binary'\nname = 3", 4, "a parameter's name must be a string"),
+        ("budget = 10\n[[parameters]]\ntype = 'binary'\nname = ''", 4, "a parameter's name must be a non-empty string"),
+        ("budget = 10\n[[parameters]]\ntype = 'binary'\nname = 3", 4, "a parameter's name must be a non-empty string"),
         (
             GOOD.replace('"real"', '"float"'),
             5,
@@ -215,13 +234,14 @@ def test_the_same_spec_can_be_written_in_several_ways(text: bytes, tmp_path: Pat
         (GOOD.replace("high = 1\n", ""), 3, "'x': a parameter of type 'real' needs 'high'"),
         (GOOD.replace("high = 1", "high = 0"), 6, "'x': low must be less than high"),
         (GOOD.replace("high = 1", "high = 'a'"), 7, "'x': high must be a finite number, not 'a'"),
+        (GOOD.replace("high = 1", "high = true"), 7, "'x': high must be a finite number, not true"),
         (GOOD.replace("high = 1", "high = inf"), 7, "'x': high must be a finite number, not inf"),
-        (GOOD + "log = true", 3, "'x': a log scale needs low > 0"),
+        (GOOD + "log = true", 6, "'x': a log scale needs low > 0"),
         (GOOD + "log = 'yes'", 8, "'x': log must be true or false, not 'yes'"),
         (
             GOOD + "choices = ['a', 'b']",
             8,
-            "'choices' does not fit type 'real', which takes name, type, low, high, log",
+            "type 'real' has no key 'choices'; its keys are name, type, low, high, log",
         ),
         (GOOD + PARAMETER, 9, "two parameters are called 'x' (the first is in line 4)"),
         *(
@@ -229,43 +249,45 @@ def test_the_same_spec_can_be_written_in_several_ways(text: bytes, tmp_path: Pat
             for kind, key in (("categorical", "choices"), ("ordinal", "values"))
             for given, line, said in (
                 ("3", 5, f"{key} must be a list, not 3"),
+                ("true", 5, f"{key} must be a list, not true"),
+                ("[true, false,\n true]", 5, f"{key} must be distinct, but true appears twice"),
                 ("['a']", 5, f"{key} must have at least two entries"),
                 ("[1, 2,\n1]", 5, f"{key} must be distinct, but 1 appears twice"),
                 (
                     "[\n1979-05-27, 'a']",
                     6,
-                    f"{key} must be texts, numbers or truth values, not the date 1979-05-27",
+                    f"{key} must be strings, numbers or booleans, not the date 1979-05-27",
                 ),
-                ("['a',\n\n['b']]", 7, f"{key} must be texts, numbers or truth values, not a list"),
-                ("['a', {b = 1}]", 5, f"{key} must be texts, numbers or truth values, not a table"),
+                ("['a',\n\n['b']]", 7, f"{key} must be strings, numbers or booleans, not a list"),
+                ("['a', {b = 1}]", 5, f"{key} must be strings, numbers or booleans, not a table"),
                 ("[1, nan]", 5, f"{key} must be strings, finite numbers"),
             )
         ),
         (
             "budget = 1\n[[parameters]]\nname = 'c'\ntype = 'categorical'\nchoices = [1, 2]\nlog = true",
             6,
-            "'log' does not fit type 'categorical', which takes name, type, choices",
+            "type 'categorical' has no key 'log'; its keys are name, type, choices",
         ),
         # objectives
-        ("objective = 'a:b'\ncommand = ['ls']\n" + GOOD, 2, "there must be an objective or a command, not both"),
+        ("objective = 'a:b'\ncommand = ['ls']\n" + GOOD, 2, "a spec has an objective or a command, not both"),
         ("objective = 'nonsense'\n" + GOOD, 1, "objective must be 'module:function'"),
         ("objective = 'my-file:f'\n" + GOOD, 1, "objective must be 'module:function'"),
         ("objective = 3\n" + GOOD, 1, "objective must be 'module:function'"),
         ("objective = 'no_such_module:f'\n" + GOOD, 1, "cannot be imported: ModuleNotFoundError: No module named"),
         ("objective = 'math:no_such'\n" + GOOD, 1, "module 'math' has no 'no_such'"),
         ("objective = 'math:pi'\n" + GOOD, 1, "must be a function of a point, not 3.14"),
-        ("command = []\n" + GOOD, 1, "a command must be a list of strings that is not empty"),
-        ("command = 3\n" + GOOD, 1, "a command must be a list of strings"),
-        ("command = ['ls',\n 3]\n" + GOOD, 2, "command must be a list of strings, and 3 is none"),
+        ("command = []\n" + GOOD, 1, "a command must be a non-empty list of strings"),
+        ("command = 3\n" + GOOD, 1, "a command must be a non-empty list of strings"),
+        ("command = ['ls',\n 3]\n" + GOOD, 2, "command must be a list of strings, not 3"),
         ("command = 'ls --x={x}'\n" + GOOD, 1, "a list of strings such as ['ls', '--x={x}'], not 'ls --x={x}'"),
         ('command = "it\'s"\n' + GOOD, 1, "command must be a list of strings, not"),
         ("\ncommand = ['ls', '{y}']\n" + GOOD, 2, "the placeholder {y} names no parameter"),
         ("command = ['ls', '{x']\n" + GOOD, 1, "the braces in the argument '{x' do not match"),
-        ("\ncommand = ['./nothing', '{x}']\n" + GOOD, 2, "there is no program"),
+        ("\ncommand = ['./nothing', '{x}']\n" + GOOD, 2, "nothing' does not exist"),
         (
             "command = ['no-such-program-anywhere']\n" + GOOD,
             1,
-            "there is no program 'no-such-program-anywhere' in PATH",
+            "the program 'no-such-program-anywhere' is not in PATH",
         ),
     ],
 )
@@ -279,14 +301,14 @@ def test_a_mistake_is_told_with_its_line(text: str, line: int | None, said: str,
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert refused(tmp_path / "none.toml") == "there is no such file; bounce init writes an example"
-    assert refused(tmp_path) == "this is a folder, and a spec is a file"
+    assert refused(tmp_path / "none.toml") == "this file does not exist; bounce init writes an example"
+    assert refused(tmp_path) == "this is a folder, but a spec is a file"
     assert (
         refused(written(tmp_path, b"budget = 1\n# gr\xfc\xdfe")) == "line 2: a spec must be UTF-8, but this line is not"
     )
     assert refused(written(tmp_path, b"\xff\xfeb\x00")).startswith("line 1: a spec must be UTF-8")
     assert refused(Path("a\0b")).startswith("the file cannot be read")
-    assert refused(written(tmp_path, GOOD, "line\nbreak.toml")).startswith("name must be usable as the name of a file")
+    assert refused(written(tmp_path, GOOD, "line\nbreak.toml")).startswith("name must be a valid file name")
 
 
 # Python objectives
@@ -345,7 +367,7 @@ def test_a_module_that_cannot_be_imported_is_told_in_one_sentence(code: str, sai
 def test_a_module_that_another_one_hides_is_refused(tmp_path: Path) -> None:
     written(tmp_path, "def loss(point):\n    return 1.0\n", "random.py")
     found = refused(written(tmp_path, "objective = 'random:loss'\n" + GOOD))
-    assert "another module 'random' is loaded already, so the file needs another name" in found
+    assert "another module 'random' is already loaded, so rename the file" in found
 
 
 def test_a_module_that_was_written_a_moment_ago_is_found(tmp_path: Path) -> None:
@@ -393,10 +415,11 @@ def test_the_example_explains_every_key_and_its_defaults_are_true(tmp_path: Path
     assert whole.space == load(written(tmp_path, text, "bounce.toml")).space
     assert whole.name == "bounce"
     assert whole.workers == 1
-    defaults = Options(budget=60)
+    assert whole.max_failures == ALIKE
+    defaults = Options(budget=60).document()
     for key, value in whole.options.items():
         if key not in ("budget", "seed", "initial_dims", "budget_to_input"):
-            assert value == getattr(defaults, key)
+            assert value == defaults[key]
     plain = Bounce(whole.space, budget=60, seed=0)
     assert [trial.point for trial in Bounce(whole.space, **whole.options).ask(8)] == [
         trial.point for trial in plain.ask(8)

@@ -240,13 +240,13 @@ def test_a_full_disk_loses_nothing_that_was_stored(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with Study.open(path, space=mixed(), **OPTIONS) as study:
         study.tell(study.ask(), [0.5])
-        pages = study._storage._connection.execute("PRAGMA page_count").fetchone()[0]
-        study._storage._connection.execute(f"PRAGMA max_page_count = {pages}")
+        pages = study._keeper.storage._connection.execute("PRAGMA page_count").fetchone()[0]
+        study._keeper.storage._connection.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(StorageFailed, match="database or disk is full") as info:
             study.run(value)
         assert info.value.result.trials[0].value == 0.5  # type: ignore[attr-defined]
         stored = facts(study.trials)
-        study._storage._connection.execute("PRAGMA max_page_count = 100000")
+        study._keeper.storage._connection.execute("PRAGMA max_page_count = 100000")
     with Study.open(path) as study:
         assert facts(study.trials) == stored
         study.run(value)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bounce import Bounce, InvalidInput, InvalidTell
+from bounce import Bounce, InvalidInput, InvalidTell, Result
 from bounce.spec.tables import FACTS, Told, form, results, to_csv, to_json, to_parquet
 from bounce.trial import Trial
 from spaces import mixed
@@ -28,7 +28,7 @@ awkward = st.sampled_from(
         " value ",
         "state",
         "error",
-        "space",
+        "stage",
         "point.id",
         "point.",
         "=1+1",
@@ -104,6 +104,18 @@ def test_a_form_that_is_filled_in_is_read_as_it_is(trials: list[Trial], values: 
 def test_names_of_facts_are_told_apart_from_parameters() -> None:
     point: dict[str, Any] = {"value": 1, "point.value": 2, "point": 3, " id ": 4, "x": 5}
     assert form([Trial(0, point)]) == 'id,point.value,point.point.value,point,"point. id ",x,value\n0,1,2,3,4,5,\n'
+
+
+def test_a_frame_and_csv_have_the_same_columns() -> None:
+    pytest.importorskip("pandas")
+    point: dict[str, Any] = {"value": 1, "id": 2, "point.x": 3, "x": 4, "Stage": 5, "radius": 6}
+    trials = [Trial(0, point, 0.5, "done"), Trial(1, dict.fromkeys(point, 9), None, "failed", "no")]
+    frame = Result(trials, trials[0], seed=0).to_frame()
+    header, *rows = read_back(to_csv(trials))
+    assert list(frame.columns) == header
+    assert header[:7] == ["id", "point.value", "point.id", "point.point.x", "x", "point.Stage", "point.radius"]
+    assert [str(x) for x in frame.iloc[0, :7]] == rows[0][:7] == ["0", "1", "2", "3", "4", "5", "6"]
+    assert frame["value"][0] == 0.5
 
 
 def test_csv_says_what_is_known() -> None:
@@ -191,6 +203,8 @@ def test_parquet_says_why_it_cannot_be_written(tmp_path: Path, monkeypatch: pyte
     ("table", "told"),
     [
         ("id,value\n0,1\n1,-2.5e-3\n", [(0, 1.0, None), (1, -2.5e-3, None)]),
+        ("ID,Value\n0,1\n", [(0, 1.0, None)]),
+        ("Id,VALUE,State,ERROR\n0,failed,Failed,no yield\n", [(0, None, "no yield")]),
         ("id,value\r\n2,1\r\n\r\n", [(2, 1.0, None)]),
         (b"\xef\xbb\xbfid,value\n2,1", [(2, 1.0, None)]),
         ("\ufeffid,value\n2,1", [(2, 1.0, None)]),
@@ -221,35 +235,34 @@ def test_results_are_read(table: str | bytes, told: list[Any], tmp_path: Path) -
     [
         ("", "lab.csv: the table is empty; it needs the columns id and value"),
         ("\n\n", "lab.csv: the table is empty"),
-        ("id,value\n", "lab.csv: there are no rows below the header"),
+        ("id,value\n", "lab.csv: the table has no rows below the header"),
         (
             "id,value\n0,\n1, \n",
-            "lab.csv: no row has a value yet; write a number or 'failed' into the column value",
+            "lab.csv: no row has a value yet; write a number or 'failed' in the column value",
         ),
-        ("id;value\n0;1\n", "lab.csv, row 1: the columns are separated by semicolons; save it with commas"),
+        ("id;value\n0;1\n", "lab.csv, row 1: the columns are separated by semicolons: save the table with commas"),
         ("id;x;value\n0;0,5;1,5\n", "lab.csv, row 1: the columns are separated by semicolons"),
         ("id\tvalue\n0\t1\n", "lab.csv, row 1: the columns are separated by tabs"),
-        ("id,x\n0,1\n", "lab.csv, row 1: there is no column 'value'; the columns are id, x"),
-        ("ID,value\n0,1\n", "lab.csv, row 1: there is no column 'id'"),
-        ("0,1\n", "lab.csv, row 1: there is no column 'id'; the columns are 0, 1"),
-        ("id,value,value\n0,1,2\n", "lab.csv, row 1: the column 'value' is there twice"),
+        ("id,x\n0,1\n", "lab.csv, row 1: the column 'value' is missing; the columns are id, x"),
+        ("0,1\n", "lab.csv, row 1: the column 'id' is missing; the columns are 0, 1"),
+        ("id,value,value\n0,1,2\n", "lab.csv, row 1: the column 'value' appears twice"),
         (
             "id,value\n0,1\n1,0,5\n",
-            "lab.csv, row 3: there are 3 fields, but the header has 2; numbers need a decimal point",
+            "lab.csv, row 3: the row has 3 fields, but the header has 2; numbers need a decimal point",
         ),
-        ("id,x,value\n0,1\n", "lab.csv, row 2: there are 2 fields, but the header has 3"),
+        ("id,x,value\n0,1\n", "lab.csv, row 2: the row has 2 fields, but the header has 3"),
         (
             'id,value\n0,"0,5"\n',
             "row 2: a value must be a finite number or 'failed', not '0,5': write a decimal point, 0.5",
         ),
-        ("id,value\n0,1\n\n7,2\n", "lab.csv, row 4: there is no trial 7"),
-        ('id,kind,value\n0,"a\nb\n",1\n7,,2\n', "lab.csv, row 5: there is no trial 7"),
-        ("id,value\n0,1\n7,\n", "lab.csv, row 3: there is no trial 7"),
-        ("id,value\n0,1\n1,2\n0,3\n", "lab.csv, row 4: trial 0 is in row 2 already"),
-        ("id,value\n0,1\n4,2\n", "lab.csv, row 3: trial 4 is done already, and cannot be told again"),
-        ("id,value\n0,1\n4,failed\n", "lab.csv, row 3: trial 4 is done already"),
+        ("id,value\n0,1\n\n7,2\n", "lab.csv, row 4: trial 7 does not exist"),
+        ('id,kind,value\n0,"a\nb\n",1\n7,,2\n', "lab.csv, row 5: trial 7 does not exist"),
+        ("id,value\n0,1\n7,\n", "lab.csv, row 3: trial 7 does not exist"),
+        ("id,value\n0,1\n1,2\n0,3\n", "lab.csv, row 4: trial 0 is already in row 2"),
+        ("id,value\n0,1\n4,2\n", "lab.csv, row 3: trial 4 is already done and cannot be told again"),
+        ("id,value\n0,1\n4,failed\n", "lab.csv, row 3: trial 4 is already done"),
         *(
-            (f"id,value\n{given},1\n", f"lab.csv, row 2: an id must be the whole number of a trial, not {given!r}")
+            (f"id,value\n{given},1\n", f"lab.csv, row 2: an id must be the number of a trial, not {given!r}")
             for given in ("-1", "1.0", "one", "", "٣", "1" * 5000)
         ),
         *(
@@ -265,10 +278,10 @@ def test_results_are_read(table: str | bytes, told: list[Any], tmp_path: Path) -
         ("id,value,state\n0,failed,done\n", "lab.csv, row 2: trial 0 cannot be done with the value 'failed'"),
         (
             "id,value,error\n0,,spilt\n",
-            "lab.csv, row 2: trial 0 has an error; if it failed, write 'failed' as its value",
+            "lab.csv, row 2: trial 0 has an error but no value; if it failed, write 'failed' as its value",
         ),
-        ('id,value\n0,"1\n', "lab.csv, row 2: this is no CSV"),
-        ('id,value\n0,1\n1,"2"x\n', "lab.csv, row 3: this is no CSV"),
+        ('id,value\n0,"1\n', "lab.csv, row 2: this is not valid CSV"),
+        ('id,value\n0,1\n1,"2"x\n', "lab.csv, row 3: this is not valid CSV"),
         (b"id,value\n0,1\n1,\xb5\n", "lab.csv, row 3: the table must be UTF-8; save it as 'CSV UTF-8'"),
         ("id,value\n0,1\n".encode("utf-16"), "lab.csv, row 1: the table must be UTF-8"),
     ],
@@ -282,6 +295,6 @@ def test_a_file_is_named_in_its_errors(tmp_path: Path) -> None:
     assert refused(path).startswith(f"{path}: the file cannot be read: ")
     assert refused(tmp_path).startswith(f"{tmp_path}: the file cannot be read: ")
     path.write_text("id,value\n9,1\n")
-    assert refused(path) == f"{path}, row 2: there is no trial 9"
+    assert refused(path) == f"{path}, row 2: trial 9 does not exist"
     with pytest.raises(InvalidTell, match="the table, row 2"):
         results("id,value\n9,1\n", TRIALS)

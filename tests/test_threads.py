@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from threadpoolctl import ThreadpoolController
 
 from bounce import Bounce
 from bounce.gp.threads import one_thread
+from bounce.optimizer.planner import Planner
 from bounce.optimizer.state import Head, Record
 from bounce.trial import Scalar
 from spaces import reals
@@ -34,19 +36,19 @@ def two() -> Iterator[None]:
 
 
 def test_an_ask_takes_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan, inside = Bounce._plan, list[set[int]]()
+    plan, inside = Planner.plan, list[set[int]]()
 
-    def watched(self: Bounce, n: int) -> tuple[Head, list[Record]]:
+    def watched(self: Planner, *args: Any, **options: Any) -> tuple[Head, list[Record]]:
         inside.append(threads())
-        return plan(self, n)
+        return plan(self, *args, **options)
 
-    monkeypatch.setattr(Bounce, "_plan", watched)
+    monkeypatch.setattr(Planner, "plan", watched)
     optimizer = Bounce(reals(3), 10, seed=0)
     trial = optimizer.ask()[0]
     assert inside == [{1}]
     assert threads() == {2}
     optimizer.tell(trial, 1.0)
-    monkeypatch.setattr(Bounce, "_plan", lambda self, n: 1 / 0)
+    monkeypatch.setattr(Planner, "plan", lambda *args, **options: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         optimizer.ask()
     assert threads() == {2}

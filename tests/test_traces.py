@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bounce import benchmarks
-from bounce.benchmarks import Labs
-from bounce.benchmarks.traces import FIELDS, Trace, grouped, path_of, read, record, summaries
+import bounce.cli
+from bounce import Bounce, benchmarks
+from bounce.benchmarks import Labs, traces
+from bounce.benchmarks.traces import FIELDS, Setup, Trace, grouped, path_of, read, record, summaries
+from bounce.cli import main
 from bounce.errors import InvalidInput
 from bounce.report.plots import comparison
 
@@ -27,20 +29,21 @@ def rows(values: list[float | None]) -> list[dict[str, Any]]:
     return [fixed | {"id": i, "value": value} for i, value in enumerate(values)]
 
 
+@pytest.mark.slow
 def test_a_benchmark_writes_a_trace_per_seed_and_prints_a_table(tmp_path: Path) -> None:
     options = {"--evals": 12, "--batch": 2, "--seeds": 3, "--jobs": 2, "--out": "a.jsonl"}
     words = [str(word) for option in options.items() for word in option]
     done = run("benchmark", "labs20", "--randomized", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     problem = benchmarks.load("labs20", randomized=True)
-    traces = [read(tmp_path / f"a-seed{seed}.jsonl") for seed in range(3)]
-    for trace in traces:
+    found = [read(tmp_path / f"a-seed{seed}.jsonl") for seed in range(3)]
+    for trace in found:
         assert [row["id"] for row in trace.rows] == list(range(12))
         assert all(tuple(row) == FIELDS for row in trace.rows)
         assert [row["value"] for row in trace.rows] == [problem(row["point"]) for row in trace.rows]
         assert trace.label == "a"
-    last = summaries(traces)[-1]
-    assert last.mean == pytest.approx(np.mean([min(row["value"] for row in t.rows) for t in traces]))
+    last = summaries(found)[-1]
+    assert last.mean == pytest.approx(np.mean([min(row["value"] for row in t.rows) for t in found]))
     assert f"{last.mean:.6g}" in done.stdout
     assert done.stdout.splitlines()[-3:] == [f"a-seed{seed}.jsonl" for seed in range(3)]
     picture = run("plot", *(f"a-seed{seed}.jsonl" for seed in range(3)), "--out", "a.svg", cwd=tmp_path)
@@ -48,6 +51,7 @@ def test_a_benchmark_writes_a_trace_per_seed_and_prints_a_table(tmp_path: Path) 
     assert "a (3)" in (tmp_path / "a.svg").read_text()
 
 
+@pytest.mark.slow
 def test_the_number_of_jobs_changes_nothing(tmp_path: Path) -> None:
     def points(path: Path) -> list[Any]:
         return [row["point"] for row in read(path).rows]
@@ -59,6 +63,7 @@ def test_the_number_of_jobs_changes_nothing(tmp_path: Path) -> None:
         assert points(tmp_path / f"j1-seed{seed}.jsonl") == points(tmp_path / f"j2-seed{seed}.jsonl")
 
 
+@pytest.mark.slow
 def test_overwriting_replaces_all_traces_of_the_name(tmp_path: Path) -> None:
     for words in ("--evals 6 --seeds 2", "--evals 3 --seeds 1 --overwrite"):
         done = run(*f"benchmark labs10 {words} --out a.jsonl".split(), cwd=tmp_path)
@@ -77,14 +82,45 @@ def test_a_failed_evaluation_fails_its_trial_only(tmp_path: Path, monkeypatch: p
         return float(len(calls))
 
     monkeypatch.setattr(Labs, "__call__", sometimes)
-    record("labs10", False, 8, 1, 0, tmp_path / "a.jsonl")
+    record(Setup("labs10", {"budget": 8}), 0, tmp_path / "a.jsonl")
     assert [row["state"] for row in read(tmp_path / "a.jsonl").rows] == ["done"] * 3 + ["failed"] + ["done"] * 4
 
 
 def test_traces_of_several_folders_are_compared_not_mixed() -> None:
-    traces = [Trace(Path(folder, "x-seed0.jsonl"), rows([1.0])) for folder in ("old", "new")]
-    assert list(grouped(traces)) == ["old/x", "new/x"]
-    assert list(grouped(traces[:1])) == ["x"]
+    found = [Trace(Path(folder, "x-seed0.jsonl"), rows([1.0])) for folder in ("old", "new")]
+    assert list(grouped(found)) == ["old/x", "new/x"]
+    assert list(grouped(found[:1])) == ["x"]
+
+
+def test_a_trace_of_the_first_release_can_be_read(tmp_path: Path) -> None:
+    old = rows([2.0, 1.0])
+    for row in old:
+        row |= {"space": row.pop("stage"), "length_comb": row.pop("radius"), "length_cont": row.pop("side")}
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in old))
+    assert read(tmp_path / "a.jsonl").rows == rows([2.0, 1.0])
+
+
+def test_a_benchmark_runs_the_method_of_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    methods = []
+
+    class Watched(Bounce):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            methods.append(self.options["method"])
+
+    def recorded(setup: Setup, seeds: Any, out: Path, *, jobs: int, progress: Any) -> list[Trace]:
+        record(setup, 0, out)
+        return [read(out)]
+
+    monkeypatch.setattr(traces, "Bounce", Watched)
+    monkeypatch.setattr(traces, "record_all", recorded)
+    for words in ([], ["--method", "paper"]):
+        out = tmp_path / f"{len(words)}.jsonl"
+        monkeypatch.setattr(sys, "argv", ["bounce", "benchmark", "labs10", "--evals", "6", "--out", str(out), *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert not end.value.code
+    assert methods == ["default", "paper"]
 
 
 def test_the_names_are_listed(tmp_path: Path) -> None:
@@ -96,10 +132,14 @@ def test_the_names_are_listed(tmp_path: Path) -> None:
     [
         ("benchmark nonsense", "there is no problem 'nonsense'; the names are labs50"),
         ("benchmark branin500 --randomized", "no randomised version of 'branin500'"),
-        ("benchmark labs20 --out nowhere/a.jsonl", "in an existing folder, not 'nowhere/a.jsonl'"),
+        ("benchmark labs20 --out nowhere/a.jsonl", "the folder 'nowhere' does not exist"),
         ("benchmark labs20 --out .", "need a file name"),
+        ("benchmark labs20 --method papre", "method must be 'default' or 'paper'"),
         ("benchmark labs20 --out /proc/a.jsonl", "nothing can be written to the folder '/proc'"),
-        ("benchmark labs20 --out old.jsonl", "there is old-seed7.jsonl already"),
+        (
+            "benchmark labs20 --out old.jsonl",
+            "old-seed7.jsonl already exists: choose another --out, or use --overwrite",
+        ),
         ("plot old-seed7.jsonl old-seed7.jsonl", "old-seed7.jsonl is given twice"),
         ("plot old-seed7.jsonl old-seed8.jsonl", "they are different problems"),
         ("plot wrong.jsonl", "wrong.jsonl, line 1: value cannot be 'abc'"),
@@ -110,7 +150,9 @@ def test_the_names_are_listed(tmp_path: Path) -> None:
         ("plot binary.jsonl", "it is not text"),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_2(arguments: str, said: str, tmp_path: Path) -> None:
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    arguments: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "empty.jsonl").touch()
     (tmp_path / "old-seed7.jsonl").write_text(json.dumps(rows([1.0])[0]) + "\n")
     (tmp_path / "old-seed8.jsonl").write_text(json.dumps(rows([1.0])[0] | {"point": {"x": 1}}) + "\n")
@@ -118,18 +160,31 @@ def test_bad_input_is_one_sentence_and_exit_code_2(arguments: str, said: str, tm
     (tmp_path / "prose.jsonl").write_text("once upon a time\n")
     (tmp_path / "short.jsonl").write_text("{}\n")
     (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe\x00")
-    done = run(*arguments.split(), cwd=tmp_path)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["bounce", *arguments.split()])
+    with pytest.raises(SystemExit) as exit:
+        bounce.cli.main()
+    assert exit.value.code == 2
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert len(shown.strip().splitlines()) == 1
 
 
 def test_a_trace_of_a_stopped_run_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "run-seed4.jsonl"
-    record("labs10", False, 8, 1, 4, path)
+    record(Setup("labs10", {"budget": 8}), 4, path)
     lines = path.read_text().splitlines()
     path.write_text("\n".join(lines[:5]) + "\n")
     assert len(read(path).rows) == 5
+
+
+def test_a_trace_of_version_0_1_can_be_read(tmp_path: Path) -> None:
+    old = rows([1.0])[0] | {"space": 3}
+    del old["stage"]
+    (tmp_path / "old-seed0.jsonl").write_text(json.dumps(old) + "\n")
+    (row,) = read(tmp_path / "old-seed0.jsonl").rows
+    assert row["stage"] == 3
+    assert set(row) == set(FIELDS)
 
 
 def test_best_so_far_and_summaries_by_hand() -> None:
@@ -155,12 +210,12 @@ def test_one_trace_can_be_drawn(tmp_path: Path) -> None:
 
 def test_an_unknown_problem_is_refused_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no problem"):
-        record("labs0", False, 5, 1, 0, tmp_path / "a.jsonl")
+        record(Setup("labs0", {"budget": 5}), 0, tmp_path / "a.jsonl")
     assert not list(tmp_path.iterdir())
 
 
 def test_fields_are_json(tmp_path: Path) -> None:
-    record("ackley53", True, 7, 1, 0, tmp_path / "a.jsonl")
+    record(Setup("ackley53", {"budget": 7}, randomized=True), 0, tmp_path / "a.jsonl")
     first = json.loads((tmp_path / "a.jsonl").read_text().splitlines()[0])
     assert isinstance(first["point"], dict)
     assert first["seconds_eval"] >= 0

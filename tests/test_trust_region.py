@@ -34,25 +34,25 @@ def test_lengths_stay_within_their_limits(history: list[tuple[bool, int]], n_com
         region = TrustRegion.fresh(n_combinatorial, n_real, 40)
         for success, n in history:
             region = after(region, success, n, strategy=strategy, in_input=False)
-            assert region.comb == 0 if not n_combinatorial else RADIUS_FLOOR <= region.comb <= n_combinatorial
-            assert region.cont == 0 if not n_real else SIDE_FLOOR <= region.cont <= SIDE_CAP
+            assert region.radius == 0 if not n_combinatorial else RADIUS_FLOOR <= region.radius <= n_combinatorial
+            assert region.side == 0 if not n_real else SIDE_FLOOR <= region.side <= SIDE_CAP
             assert region.radius <= n_combinatorial
 
 
 def test_one_failure_shrinks_each_kind_by_its_own_factor() -> None:
     region = bounce(TrustRegion.fresh(50, 3, 20), False)
-    assert region.comb == pytest.approx(40 * (1 / 40) ** (1 / 20))
-    assert region.cont == pytest.approx(0.8 * (2**-7 / 0.8) ** (1 / 20))
+    assert region.radius == pytest.approx(40 * (1 / 40) ** (1 / 20))
+    assert region.side == pytest.approx(0.8 * (2**-7 / 0.8) ** (1 / 20))
     twice = bounce(bounce(TrustRegion.fresh(50, 3, 20), False), False)
-    assert bounce(TrustRegion.fresh(50, 3, 20), False, 2).comb == pytest.approx(twice.comb)
+    assert bounce(TrustRegion.fresh(50, 3, 20), False, 2).radius == pytest.approx(twice.radius)
 
 
 def test_a_success_expands_and_the_factor_adjusts() -> None:
     region = bounce(bounce(TrustRegion.fresh(50, 0, 20), False), True)
     factor = (1 / 40) ** (1 / 20)
     length = 40 * factor
-    assert region.comb == pytest.approx(length / (1 / length) ** (1 / 19))
-    assert bounce(region, False).comb == pytest.approx(region.comb * (1 / region.comb) ** (1 / 18))
+    assert region.radius == pytest.approx(length / (1 / length) ** (1 / 19))
+    assert bounce(region, False).radius == pytest.approx(region.radius * (1 / region.radius) ** (1 / 18))
 
 
 def test_an_overspent_space_ends_with_the_next_failure() -> None:
@@ -66,7 +66,7 @@ def test_an_overspent_space_ends_with_the_next_failure() -> None:
 
 def test_a_single_combinatorial_bin_ends_with_its_budget() -> None:
     region = TrustRegion.fresh(1, 0, 2)
-    assert region.comb == RADIUS_FLOOR
+    assert region.radius == RADIUS_FLOOR
     region = bounce(region, False)
     assert not region.collapsed
     assert bounce(region, True).collapsed
@@ -82,7 +82,7 @@ def test_a_kind_that_starts_at_its_floor_does_not_end_the_space() -> None:
 
 def test_a_success_of_a_huge_batch_is_no_overflow() -> None:
     region = bounce(TrustRegion.fresh(40, 3, 1), True, 500)
-    assert (region.comb, region.cont) == (40.0, SIDE_CAP)
+    assert (region.radius, region.side) == (40.0, SIDE_CAP)
 
 
 def test_a_collapsed_region_stays_collapsed() -> None:
@@ -102,7 +102,7 @@ def test_a_success_beats_the_incumbent_by_a_thousandth() -> None:
 
 def test_the_box_has_the_shape_of_the_lengthscales() -> None:
     region = TrustRegion.fresh(0, 3, 10)
-    low, high = region.box(np.array([0.5, 0.5, 0.1]), np.array([1.0, 0.25, 4.0]) * 0.1)
+    low, high = region.box(np.array([0.5, 0.5, 0.1]), np.array([1.0, 0.25, 4.0]) * 0.1, cap=0.2)
     np.testing.assert_allclose(high - low, [0.8, 0.2, 1.0])  # the last is clipped to [0, 1]
     assert low.min() >= 0
     assert high.max() <= 1
@@ -110,9 +110,16 @@ def test_the_box_has_the_shape_of_the_lengthscales() -> None:
 
 def test_in_a_mixed_space_reals_that_do_not_matter_leave_room_for_those_that_do() -> None:
     lengthscales = np.array([0.25, 5.0, 13.0])
-    low, high = TrustRegion.fresh(9, 3, 10).box(np.full(3, 0.5), lengthscales)
+    low, high = TrustRegion.fresh(9, 3, 10).box(np.full(3, 0.5), lengthscales, cap=0.5)
     assert (high - low)[0] > 0.4
     assert (high - low)[1] == (high - low)[2]
+
+
+def test_without_a_cap_the_box_of_a_mixed_space_is_that_of_reals_alone() -> None:
+    lengthscales, centre = np.array([0.25, 5.0, 13.0]), np.full(3, 0.5)
+    paper = TrustRegion.fresh(9, 3, 10).box(centre, lengthscales, cap=None)
+    np.testing.assert_array_equal(paper, TrustRegion.fresh(0, 3, 10).box(centre, lengthscales, cap=0.5))
+    np.testing.assert_allclose((paper[1] - paper[0])[0], 0.8 * 0.25 / np.cbrt(0.25 * 5.0 * 13.0))
 
 
 # Appendix "Effect of trust-region management": τ_fail = max(1, min(⌊m_i/k⌋, d_i)).
@@ -134,10 +141,10 @@ def test_the_older_strategies_shrink_after_failures_in_a_row(
     start = region
     for _ in range(failures - 1):
         region = after(region, False, 1, strategy=strategy, in_input=in_input)
-        assert (region.comb, region.cont) == (start.comb, start.cont)
+        assert (region.radius, region.side) == (start.radius, start.side)
     region = after(region, False, 1, strategy=strategy, in_input=in_input)
-    assert region.comb == pytest.approx(start.comb * factor)
-    assert region.cont == pytest.approx(start.cont * factor)
+    assert region.radius == pytest.approx(start.radius * factor)
+    assert region.side == pytest.approx(start.side * factor)
     assert region.failures == 0
 
 
@@ -145,9 +152,9 @@ def test_the_older_strategies_expand_after_three_successes_in_a_row() -> None:
     region = start = TrustRegion.fresh(100, 3, 100)
     for outcome in (True, True, False, True, True):
         region = after(region, outcome, 1, strategy="casmopolitan", in_input=False)
-        assert region.comb == start.comb
+        assert region.radius == start.radius
     region = after(region, True, 1, strategy="casmopolitan", in_input=False)
-    assert [region.comb, region.cont] == pytest.approx([60.0, 1.2])
+    assert [region.radius, region.side] == pytest.approx([60.0, 1.2])
     for _ in range(3):
         region = after(region, True, 1, strategy="baxus", in_input=False)
-    assert (region.comb, region.cont) == (100.0, SIDE_CAP)
+    assert (region.radius, region.side) == (100.0, SIDE_CAP)

@@ -6,7 +6,6 @@
 >>> result.best.value
 """
 
-import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +99,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
-
-
-logging.getLogger("bounce").addHandler(logging.NullHandler())

@@ -24,6 +24,13 @@ from __future__ import annotations
 from typing import Literal
 
 
+def quoted(value: object) -> str:
+    """Return a value as a message shows it: true and false as in TOML and JSON, anything else as in Python."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(quoted, value))}]"
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
 class BounceError(Exception):
     """The root of every error that Bounce raises on purpose."""
 

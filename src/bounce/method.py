@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from bounce.errors import InvalidOption
+from bounce.errors import InvalidOption, quoted
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Method:
 
 def _refused(name: str | None, right: str, given: object) -> InvalidOption:
     where = "method" if name is None else f"method.{name}"
-    return InvalidOption(f"{where} must be {right}, not {given!r}", option="method")
+    return InvalidOption(f"{where} must be {right}, not {quoted(given)}", option="method")
 
 
 _NAMED = {"default": Method(), "paper": Method.paper()}

@@ -16,6 +16,17 @@ def written(value: Scalar) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+def printable(text: str) -> str:
+    """Return a text in one line; characters that would move the cursor or cannot be printed become escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def brief(text: str) -> str:
+    """Return a text of several lines as one: the first line and the last, which says most about an error."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " ".join([lines[0], lines[-1]] if len(lines) > 1 else lines)
+
+
 def number(text: str) -> float | None:
     """Return the number that a text stands for, perhaps NaN or infinite; None if it is not a number.
 

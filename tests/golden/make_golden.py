@@ -54,9 +54,9 @@ class Case:
     """Kind and cardinality per variable; 0 for reals."""
     n: int
     seed: int
-    comb: float | dict[str, float] = 1.0
+    combinatorial: float | dict[str, float] = 1.0
     """One lengthscale, or one per kind, in the order of the package's θ."""
-    cont: tuple[float, ...] = ()
+    real: tuple[float, ...] = ()
     signal: float = 1.0
     noise: float = 0.1
     rho: float = 0.5
@@ -75,7 +75,7 @@ class Case:
 
 
 CASES = (
-    Case("binary", (("binary", 2),) * 7, n=10, seed=1, comb=1.7, signal=1.3, noise=0.02),
+    Case("binary", (("binary", 2),) * 7, n=10, seed=1, combinatorial=1.7, signal=1.3, noise=0.02),
     Case(
         "categorical",
         (
@@ -88,7 +88,7 @@ CASES = (
         ),
         n=12,
         seed=2,
-        comb=2.4,
+        combinatorial=2.4,
         signal=0.8,
         noise=0.005,
     ),
@@ -97,11 +97,11 @@ CASES = (
         (("ordinal", 5), ("binary", 2), ("ordinal", 2), ("categorical", 3), ("ordinal", 11), ("binary", 2)),
         n=11,
         seed=3,
-        comb=0.9,
+        combinatorial=0.9,
         signal=2.1,
         noise=0.3,
     ),
-    Case("reals", (("real", 0),) * 4, n=12, seed=22, cont=(0.3, 1.9, 0.75, 6.0), signal=1.6, noise=0.01),
+    Case("reals", (("real", 0),) * 4, n=12, seed=22, real=(0.3, 1.9, 0.75, 6.0), signal=1.6, noise=0.01),
     Case(
         "mixed",
         (
@@ -116,8 +116,8 @@ CASES = (
         ),
         n=12,
         seed=5,
-        comb=1.4,
-        cont=(0.45, 1.2, 0.8),
+        combinatorial=1.4,
+        real=(0.45, 1.2, 0.8),
         signal=0.9,
         noise=0.015,
         rho=0.35,
@@ -135,7 +135,7 @@ CASES = (
         ),
         n=12,
         seed=7,
-        comb={"binary": 1.1, "categorical": 2.7, "ordinal": 0.4},
+        combinatorial={"binary": 1.1, "categorical": 2.7, "ordinal": 0.4},
         signal=1.4,
         noise=0.05,
     ),
@@ -152,8 +152,8 @@ CASES = (
         ),
         n=12,
         seed=8,
-        comb={"binary": 3.1, "categorical": 0.9, "ordinal": 0.6},
-        cont=(0.5, 1.6),
+        combinatorial={"binary": 3.1, "categorical": 0.9, "ordinal": 0.6},
+        real=(0.5, 1.6),
         signal=1.2,
         noise=0.02,
         rho=0.4,
@@ -163,8 +163,8 @@ CASES = (
         (("real", 0), ("binary", 2), ("real", 0)),
         n=9,
         seed=6,
-        comb=0.7,
-        cont=(0.15, 0.1),
+        combinatorial=0.7,
+        real=(0.15, 0.1),
         signal=1.1,
         noise=0.001,
         rho=0.8,
@@ -176,17 +176,17 @@ CASES = (
 class Mixture(Kernel):  # type: ignore[misc]
     """ρ·k_c·k_r + (1 − ρ)·(k_c + k_r) of two kernels."""
 
-    def __init__(self, comb: Kernel, cont: Kernel, rho: float) -> None:
+    def __init__(self, combinatorial: Kernel, real: Kernel, rho: float) -> None:
         super().__init__()
-        self.comb, self.cont = comb, cont
+        self.combinatorial, self.real = combinatorial, real
         self.register_parameter("rho", torch.nn.Parameter(torch.tensor(rho)))
 
     def forward(self, x1: Any, x2: Any, diag: bool = False, **params: Any) -> Any:
         """Return the mixture's matrix, or its diagonal."""
-        comb, cont = (kernel(x1, x2, diag=diag, **params) for kernel in (self.comb, self.cont))
+        combinatorial, real = (kernel(x1, x2, diag=diag, **params) for kernel in (self.combinatorial, self.real))
         if not diag:
-            comb, cont = comb.to_dense(), cont.to_dense()
-        return self.rho * comb * cont + (1.0 - self.rho) * (comb + cont)
+            combinatorial, real = combinatorial.to_dense(), real.to_dense()
+        return self.rho * combinatorial * real + (1.0 - self.rho) * (combinatorial + real)
 
 
 class Apart(Kernel):  # type: ignore[misc]
@@ -256,13 +256,13 @@ class Reference:
         self.case, self.codes, self.targets = case, codes, targets
         widths = [cardinality if kind == "categorical" else 1 for kind, cardinality in case.variables]
         kinds = np.repeat([kind for kind, _ in case.variables], widths)
-        if isinstance(case.comb, dict):
-            self.comb = Apart(case.comb, kinds.tolist())
+        if isinstance(case.combinatorial, dict):
+            self.combinatorial = Apart(case.combinatorial, kinds.tolist())
         else:
-            self.comb = matern(case.comb, np.flatnonzero(kinds != "real").tolist())
-        self.cont = matern(case.cont, np.flatnonzero(kinds == "real").tolist())
-        kernels = [k for k, used in ((self.comb, (kinds != "real").any()), (self.cont, case.reals)) if used]
-        base = Mixture(self.comb, self.cont, case.rho) if case.is_mixed else kernels[0]
+            self.combinatorial = matern(case.combinatorial, np.flatnonzero(kinds != "real").tolist())
+        self.real = matern(case.real, np.flatnonzero(kinds == "real").tolist())
+        kernels = [k for k, used in ((self.combinatorial, (kinds != "real").any()), (self.real, case.reals)) if used]
+        base = Mixture(self.combinatorial, self.real, case.rho) if case.is_mixed else kernels[0]
         self.kernel = ScaleKernel(base, outputscale_prior=GammaPrior(1.5, 0.5), outputscale_constraint=exponential())
         self.kernel.outputscale = torch.tensor(case.signal)
         self.likelihood = GaussianLikelihood(noise_prior=GammaPrior(1.1, 0.1), noise_constraint=exponential())
@@ -377,8 +377,10 @@ def golden(case: Case) -> dict[str, Any]:
     document: dict[str, Any] = {
         "variables": case.variables,
         "hyper": {
-            "comb": [*case.comb.values()] if isinstance(case.comb, dict) else [case.comb],
-            "cont": case.cont,
+            "combinatorial_lengthscales": [*case.combinatorial.values()]
+            if isinstance(case.combinatorial, dict)
+            else [case.combinatorial],
+            "real_lengthscales": case.real,
             "signal": case.signal,
             "noise": case.noise,
             "rho": case.rho,

@@ -1,7 +1,7 @@
-"""Other optimizers behind the same protocol, to compare with: thin adapters over the real packages.
+"""Other optimizers with the interface of Bounce, for comparisons: thin adapters over their packages.
 
-Every package keeps its recommended settings. All evaluate the same five points of a seed first, then do as they
-do; Bounce keeps its own initial design, which is part of the method. Packages are imported when they are used.
+Every package runs with its recommended settings. For a given seed, all evaluate the same five points first; Bounce
+keeps its own initial design, which is part of its method. A package is imported when it is used.
 
 >>> from bounce import baselines
 >>> optimizer = baselines.make("tpe", space, budget=200, seed=0)
@@ -37,12 +37,12 @@ _BASELINES: dict[str, Callable[[Space, int, int, int], Baseline]] = {
 
 
 def names() -> list[str]:
-    """Return the names that `make` knows."""
+    """Return the names that `make` accepts."""
     return list(_BASELINES)
 
 
 def make(name: str, space: Space, budget: int, seed: int, initial: int = INITIAL) -> Baseline:
-    """Return a baseline by its name, ready to be asked; it starts with some random points, the same for all."""
+    """Return a baseline by its name; it starts with random points that are the same for all baselines."""
     if name not in _BASELINES:
         raise InvalidInput(f"there is no baseline {name!r}; the names are {', '.join(names())}")
     return _BASELINES[name](space, budget, seed, initial)

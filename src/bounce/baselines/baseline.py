@@ -1,7 +1,7 @@
 """Baseline: an optimizer of another package, behind the same ask and tell as Bounce.
 
-Every baseline first evaluates the same few points of a seed. What a package is shown of a point are its values on
-the package's own scales (`values_of`): numbers for reals and integers, places in their lists for all others.
+For a given seed, every baseline first evaluates the same few points. A package sees a point as values on its own
+scales (`values_of`): numbers for reals and integers, positions in the list of values for all others.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ SEEDS = 2**32  # of the legacy numpy generators in the packages
 
 
 def initial_points(space: Space, seed: int, n: int = INITIAL) -> Codes:
-    """Return the points that every baseline evaluates first for a seed, drawn uniformly."""
+    """Return the points that every baseline evaluates first with this seed, drawn uniformly."""
     return space.sample(n, rng=np.random.default_rng([seed, n]))
 
 
 def values_of(space: Space, row: Codes) -> list[Any]:
-    """Turn codes into what packages take: reals and integers as numbers, all others as places in their lists."""
+    """Convert codes to what packages accept: numbers for reals and integers, positions in lists for all others."""
     point = space.decode(row[None])[0]
     return [
         point[p.name] if p.type in ("real", "integer") else int(code)
@@ -43,7 +43,7 @@ def values_of(space: Space, row: Codes) -> list[Any]:
 
 
 def codes_of(space: Space, values: Sequence[Any]) -> Codes:
-    """Turn values on the packages' scales into codes; a number rounded past an end of its range is that end."""
+    """Convert values on the packages' scales to codes; clip a number that rounding moved out of its range."""
     codes = []
     for parameter, value in zip(space.parameters, values, strict=True):
         if parameter.type in ("real", "integer"):
@@ -55,7 +55,7 @@ def codes_of(space: Space, values: Sequence[Any]) -> Codes:
 
 
 def require(name: str, *modules: str) -> None:
-    """Refuse a baseline whose packages are not installed."""
+    """Raise an error if a package that the baseline needs is not installed."""
     missing = [module for module in modules if find_spec(module) is None]
     if missing:
         raise InvalidInput(f"{name} needs {' and '.join(missing)}: pip install 'bounce-bo[peers]'")
@@ -63,7 +63,7 @@ def require(name: str, *modules: str) -> None:
 
 @contextmanager
 def quiet(seed: int | None = None) -> Iterator[None]:
-    """Keep a package's warnings to itself, and seed the global generators for as long as it works."""
+    """Suppress the warnings of a package; seed the global generators inside the block and restore them after it."""
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
     if seed is not None:
         random.seed(seed)
@@ -80,8 +80,8 @@ def quiet(seed: int | None = None) -> Iterator[None]:
 class Baseline(ABC):
     """An optimizer to ask for points and tell values; it minimises.
 
-    It proposes one point at a time, after the `initial` points of its seed. `ask` may be called again while values
-    are missing.
+    It proposes one point at a time, after the `initial` points of its seed. `ask` may be called again before all
+    values are known.
     """
 
     def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
@@ -98,15 +98,15 @@ class Baseline(ABC):
 
     @abstractmethod
     def _propose(self) -> tuple[Codes, Any]:
-        """Return a new point as codes, and whatever is needed to tell its value."""
+        """Return a new point as codes, and a token that `_learn` needs with its value."""
 
     @abstractmethod
     def _given(self, row: Codes) -> Any:
-        """Take in an initial point, and return whatever is needed to tell its value."""
+        """Register an initial point, and return a token that `_learn` needs with its value."""
 
     @abstractmethod
     def _learn(self, row: Codes, token: Any, value: float) -> None:
-        """Take in the value of a point."""
+        """Register the value of a point."""
 
     @property
     def trials(self) -> list[Trial]:
@@ -121,16 +121,16 @@ class Baseline(ABC):
 
     @property
     def remaining(self) -> int:
-        """How many trials may still be asked for."""
+        """How many more trials `ask` can return."""
         return self.budget - len(self._trials)
 
     @property
     def done(self) -> bool:
-        """Whether nothing can be asked for and nothing is pending."""
+        """Whether the budget is used up and no trial is pending."""
         return self.remaining == 0 and not self._tokens
 
     def ask(self, n: int = 1) -> list[Trial]:
-        """Return up to n new trials, fewer where the budget ends."""
+        """Return n new trials, or fewer at the end of the budget."""
         n = whole("the number of trials", n, 1)
         if self.remaining <= 0:
             raise NothingToAsk(f"all {self.budget} trials of the budget have been asked for")

@@ -45,17 +45,17 @@ _PROBLEMS: dict[str, Callable[[], Problem]] = {
 
 
 def names() -> list[str]:
-    """Return the names that `load` knows; `labs` takes any other length too."""
+    """Return the names that `load` accepts; it also accepts `labs` with any other length."""
     return list(_PROBLEMS)
 
 
 def load(name: str, randomized: bool = False) -> Problem:
     """Return a problem by its name, in its published randomised version if asked for.
 
-    Problems with data read them here, from the files that `bounce data fetch` brings.
+    Problems with data read it here, from the files that `bounce data fetch` downloads.
     """
     if not isinstance(name, str) or not isinstance(randomized, bool):
-        raise InvalidInput(f"a problem has a name and is randomised or not, not {name!r} and {randomized!r}")
+        raise InvalidInput(f"name must be a string and randomized a boolean, not {name!r} and {randomized!r}")
     length = re.fullmatch(r"labs([1-9][0-9]{0,5})", name)
     if length is None and name not in _PROBLEMS:
         known = ", ".join(names())

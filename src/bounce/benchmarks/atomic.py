@@ -1,4 +1,4 @@
-"""Atomic writing: a file is under its name whole, or not at all."""
+"""Atomic writing: a file appears under its name complete, or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import IO
 
 @contextmanager
 def replacing(path: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
-    """Give a file to write to, and put it in the place of another once the block ends without an error.
+    """Open a file for writing; move it to `path` when the block ends without an error.
 
     On Linux the unfinished file has no name, so that even a killed process leaves nothing behind. Elsewhere it is
     a hidden file in the same folder, which is removed on any error.
@@ -36,7 +36,7 @@ def replacing(path: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
 
 
 def _open(part: Path, mode: int) -> tuple[int, bool]:
-    """Open a new file for writing; say whether it has a name."""
+    """Open a new file for writing; return whether it has a name."""
     if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
         try:
             return os.open(part.parent, os.O_TMPFILE | os.O_WRONLY, mode), False
@@ -46,7 +46,7 @@ def _open(part: Path, mode: int) -> tuple[int, bool]:
 
 
 def _sync(folder: Path) -> None:
-    """Make a new name in a folder last, where folders can be synchronised."""
+    """Make a new name in a folder durable, on systems that can synchronise folders."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Branin's function, the classic of two real variables (Dixon and Szegő, 1978)."""
+"""Branin's function, a classic test function of two real variables (Dixon and Szegő, 1978)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data files: what there is, where it is looked for, and how it is brought.
+"""Data files: which ones there are, where they are looked for, and how they are fetched.
 
 Nothing is read or downloaded at import. A file is looked for in `$BOUNCE_DATA`, then in the user's cache.
 """
@@ -23,7 +23,7 @@ from bounce.errors import DataError, InvalidInput
 
 @dataclass(frozen=True)
 class Derived:
-    """A table of an SVM problem, made from the raw CT slices."""
+    """A table of an SVM problem, computed from the raw CT slices."""
 
     problem: int
 
@@ -31,16 +31,16 @@ class Derived:
     automatic = True
 
     def __str__(self) -> str:
-        return "made from slice_localization_data.csv"
+        return "computed from slice_localization_data.csv"
 
     def pieces(self, scratch: Scratch, report: Report) -> Iterator[bytes]:
-        """Make the table."""
+        """Compute the table."""
         report(0, None)
         raw = locate("slice")
         try:
             yield slices.make(raw, self.problem)
         except (OSError, ValueError) as error:
-            raise DataError(f"cannot make the table: {error}") from error
+            raise DataError(f"cannot compute the table: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class DataFile:
     sha256: str | None
     """None if the file is recognised by its content when it is read."""
     size: int | None
-    """In bytes; None if it is not known beforehand."""
+    """In bytes; None if it is not known in advance."""
     source: Source
     licence: str
     """As stated by the source."""
     executable: bool = False
     other_names: tuple[str, ...] = ()
-    """Of the same file, as a user may have it."""
+    """Other names under which a user may have the same file."""
 
 
 BOCODE = "bocode==1.0.0"
@@ -143,7 +143,7 @@ CATALOGUE = (
 
 
 def files(names: Iterable[str] | None = None) -> list[DataFile]:
-    """Return the data files of some names, or all of them."""
+    """Return the data files with these names, or all of them."""
     known = {file.name: file for file in CATALOGUE}
     wanted = list(known) if names is None else list(names)
     for name in wanted:
@@ -153,7 +153,7 @@ def files(names: Iterable[str] | None = None) -> list[DataFile]:
 
 
 def fetchable() -> list[DataFile]:
-    """Return the data files that need not be brought by hand."""
+    """Return the data files that can be fetched automatically."""
     return [file for file in CATALOGUE if file.source.automatic]
 
 
@@ -168,19 +168,19 @@ def cache() -> Path:
 
 
 def folders() -> list[Path]:
-    """Return where data files are looked for; new ones go to the first."""
+    """Return the folders that are searched for data files; new files are saved in the first."""
     given = os.environ.get("BOUNCE_DATA")
     return [Path(given), cache()] if given else [cache()]
 
 
 def find(file: DataFile) -> Path | None:
-    """Return where a data file is, None if it is nowhere."""
+    """Return the path of a data file, or None if it does not exist."""
     candidates = (folder / name for folder in folders() for name in (file.file, *file.other_names))
     return next((path for path in candidates if path.is_file()), None)
 
 
 def locate(name: str) -> Path:
-    """Return where a data file is, after a check of its content."""
+    """Return the path of a data file whose content is correct."""
     (file,) = files([name])
     path = find(file)
     if path is None:
@@ -208,10 +208,10 @@ def _silent(file: DataFile, done: int, total: int | None) -> None:
 
 
 def fetch(wanted: Sequence[DataFile], report: Callable[[DataFile, int, int | None], None] = _silent) -> list[Path]:
-    """Bring data files, and what they are made from, from their sources; return where they are.
+    """Fetch data files, and the files they are computed from; return their paths.
 
-    What is there and sound is left as it is. A file that cannot be brought does not stop the others; in the end a
-    `DataError` names each. The report is called with a file and the numbers of bytes so far and in all.
+    Files that exist and are correct are kept. A file that cannot be fetched does not stop the others; a `DataError`
+    names all failures at the end. The report is called with a file, the number of bytes so far, and the total.
     """
     paths, problems = [], []
     with ExitStack() as stack:
@@ -222,7 +222,7 @@ def fetch(wanted: Sequence[DataFile], report: Callable[[DataFile, int, int | Non
 
         for file in _with_needs(wanted):
             try:
-                paths.append(_bring(file, scratch, report))
+                paths.append(_fetch(file, scratch, report))
             except DataError as error:
                 problems.append(f"{file.name} ({folders()[0] / file.file}): {error}")
     if problems:
@@ -231,7 +231,7 @@ def fetch(wanted: Sequence[DataFile], report: Callable[[DataFile, int, int | Non
 
 
 def _with_needs(wanted: Sequence[DataFile]) -> list[DataFile]:
-    """Put before each file that is not there the files it is made from, each file once."""
+    """Put the files that a missing file is computed from before it; list each file once."""
     ordered: dict[str, DataFile] = {}
     for file in wanted:
         needs = files(file.source.needs) if find(file) is None else []
@@ -239,7 +239,7 @@ def _with_needs(wanted: Sequence[DataFile]) -> list[DataFile]:
     return list(ordered.values())
 
 
-def _bring(file: DataFile, scratch: Scratch, report: Callable[[DataFile, int, int | None], None]) -> Path:
+def _fetch(file: DataFile, scratch: Scratch, report: Callable[[DataFile, int, int | None], None]) -> Path:
     present = find(file)
     if present is not None and _sound(file, present):
         return present

@@ -35,7 +35,7 @@ class Hartmann6(Problem):
     """−Σ heights·exp(−Σ widths·(x − centres)²) over four bumps on [0, 1]⁶.
 
     The optimum −3.32236801 is at (0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573) (Dixon and Szegő,
-    1978; the digits by descent from there).
+    1978; refined by local descent).
     """
 
     name = "hartmann"

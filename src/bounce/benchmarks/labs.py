@@ -44,12 +44,12 @@ class Labs(Problem):
 
     @cached_property
     def space(self) -> Space:
-        """One binary variable per place of the sequence."""
+        """One binary variable per position of the sequence."""
         return Space([Binary(f"x{i}") for i in range(self.n)])
 
     @property
     def optimum(self) -> float | None:
-        """The negated merit factor of the best sequence, None beyond 66 signs."""
+        """The negated merit factor of the best sequence, None for more than 66 signs."""
         if self.n - 2 >= len(LEAST_ENERGY):
             return None
         return -(self.n**2) / (2.0 * LEAST_ENERGY[self.n - 2])

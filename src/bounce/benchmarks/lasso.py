@@ -26,8 +26,8 @@ FOLDS, SEED, TEST = 5, 42, 0.15
 class Lasso(Problem):
     """The mean squared error over five folds, in units of a given error.
 
-    A variable of 1 is the least penalty that alone makes all weights zero, −1 is smaller by a factor, and between
-    the two the scale is logarithmic. No optimum is known.
+    A variable of 1 is the smallest penalty that alone makes all weights zero. A variable of −1 is smaller by a
+    factor; the scale in between is logarithmic. No optimum is known.
     """
 
     title: str

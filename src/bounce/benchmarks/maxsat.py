@@ -61,7 +61,7 @@ class Formula:
 
     @cached_property
     def total(self) -> tuple[float, float]:
-        """The sum of all weights as the nearest number and what it lacks."""
+        """The sum of all weights: the nearest float, and the remainder."""
         nearest = math.fsum(self.weights)
         return nearest, math.fsum([*self.weights, -nearest])
 
@@ -85,7 +85,7 @@ def _words(number: int, words: int) -> list[int]:
 
 
 def read(path: Path) -> Formula:
-    """Read a formula from a file in the format wcnf, also if it is compressed by gzip or xz.
+    """Read a formula from a wcnf file, which may be compressed with gzip or xz.
 
     Hard clauses count with the weight that the file gives them, as in the published code.
     """
@@ -94,7 +94,7 @@ def read(path: Path) -> Formula:
         with openers.get(path.suffix, open)(path, "rt", encoding="ascii") as lines:
             return _parse(lines)
     except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
-        raise DataError(f"{path} is no weighted formula in the format wcnf: {error}") from error
+        raise DataError(f"{path} is not a weighted formula in the wcnf format: {error}") from error
 
 
 def _parse(lines: Iterable[str]) -> Formula:

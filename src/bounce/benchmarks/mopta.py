@@ -79,7 +79,7 @@ class Mopta08(Problem):
         except subprocess.TimeoutExpired:
             raise EvaluationFailed(f"mopta08 did not finish within {self.timeout:g} s") from None
         except (OSError, subprocess.CalledProcessError, UnicodeDecodeError) as error:
-            raise EvaluationFailed(f"mopta08 gave no output: {error}") from error
+            raise EvaluationFailed(f"mopta08 wrote no output: {error}") from error
 
 
 def mopta08() -> Mopta08:
@@ -88,5 +88,5 @@ def mopta08() -> Mopta08:
         raise DataError(f"mopta08 is an executable for Linux on x86_64, not for {sys.platform} {platform.machine()}")
     executable = locate("mopta08")
     if not os.access(executable, os.X_OK):
-        raise DataError(f"{executable} may not be executed: run chmod +x {executable}")
+        raise DataError(f"{executable} is not executable: run chmod +x {executable}")
     return Mopta08(executable)

@@ -30,10 +30,10 @@ TOLERANCE = (0.0, 1.0 / 7.0, 2.5 / 7.0, 2.0 / 7.0, 0.5 / 7.0)  # ... and its gro
 
 @dataclass(frozen=True)
 class Pest25(Problem):
-    """The price of all actions plus, over stations, the part of the years in which the pest is above its limit.
+    """The price of all actions plus, over stations, the share of years in which the pest is above its limit.
 
-    The best known value is 12.0316, of action 4 everywhere but action 1 at the end, found with this package. The
-    best of the paper is 12.07, of action 5 everywhere but action 1 at the end (section 4.3).
+    The best known value, found with this package, is 12.0316: action 4 everywhere except action 1 at the end. The
+    best in the paper is 12.07: action 5 everywhere except action 1 at the end (section 4.3).
     """
 
     name = "pest25"

@@ -21,7 +21,7 @@ Values = NDArray[np.float64]
 
 
 class Problem(ABC):
-    """A function to minimise. It never changes what it is given, and the same point has the same value."""
+    """A function to minimise. It never changes its arguments, and the same point always has the same value."""
 
     @property
     @abstractmethod
@@ -35,7 +35,7 @@ class Problem(ABC):
 
     @property
     def optimum(self) -> float | None:
-        """The lowest value that is known; None if nothing is."""
+        """The lowest known value; None if none is known."""
         return None
 
     @property

@@ -1,7 +1,7 @@
-"""Tables of the SVM problems, made from the CT slices of the UCI repository.
+"""Tables of the SVM problems, computed from the CT slices of the UCI repository.
 
-The raw file has 53,500 rows of a patient's number, 384 histogram features and the slice's place in the body. Made
-this way, the tables are the published ones bit for bit, which a digest of their numbers checks.
+The raw file has 53,500 rows of a patient's number, 384 histogram features and the slice's position in the body. The
+tables equal the published ones bit for bit; a digest of their numbers checks this.
 
 Shapes: X (rows, features), y (rows,).
 """
@@ -83,7 +83,7 @@ def read(path: Path, problem: int) -> Table:
 
 
 def sound(path: Path, problem: int) -> bool:
-    """Say whether a file is the table of a problem."""
+    """Return whether a file is the table of a problem."""
     try:
         read(path, problem)
     except ValueError:
@@ -92,7 +92,7 @@ def sound(path: Path, problem: int) -> bool:
 
 
 def make(raw: Path, problem: int) -> bytes:
-    """Make the table of the 53- or the 388-dimensional problem from the raw file; return it as an npz file."""
+    """Compute the table of the 53- or the 388-dimensional problem from the raw file; return it as an npz file."""
     data = np.loadtxt(raw, delimiter=",", skiprows=1)
     if data.shape != (ROWS, 386):
         raise ValueError(f"{raw} should have {ROWS} rows of 386 numbers, not {data.shape}")

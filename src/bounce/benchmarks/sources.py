@@ -1,6 +1,6 @@
 """Sources: where the bytes of a data file come from.
 
-A source yields the bytes in pieces, and reports how far it is. Whatever goes wrong is a `DataError`.
+A source yields the bytes in pieces and reports its progress. Every failure is a `DataError`.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ PIECE = 2**18
 TIMEOUT = 60.0  # seconds without a byte
 
 Report = Callable[[int, int | None], None]
-"""Takes the number of bytes so far and in all, None while the latter is unknown."""
+"""Takes the number of bytes so far and the total, which is None while it is unknown."""
 
 Scratch = Callable[[], Path]
-"""Returns a temporary folder, the same for all files of a fetch; it is made when first asked for."""
+"""Returns a temporary folder, the same for all files of a fetch; it is created on first use."""
 
 
 class Source(Protocol):
-    """What `fetch` asks of a source."""
+    """What `fetch` needs from a source."""
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The names of the data files that must be there first."""
+        """The names of the data files that must exist first."""
 
     @property
     def automatic(self) -> bool:
-        """Whether the source gives anything without the user."""
+        """Whether the file can be fetched without the user."""
 
     def pieces(self, scratch: Scratch, report: Report) -> Iterator[bytes]:
         """Yield the file's content."""
@@ -47,7 +47,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Web:
-    """A file on a web server, by TLS only."""
+    """A file on a web server, over TLS only."""
 
     url: str
 
@@ -101,20 +101,20 @@ class Wheel:
         return f"pip download {self.requirement}, member {self.member}"
 
     def pieces(self, scratch: Scratch, report: Report) -> Iterator[bytes]:
-        """Download the wheel, unless an earlier file did, then unpack one file."""
+        """Download the wheel, unless it was downloaded for another file, then unpack one file."""
         folder = scratch() / self.requirement
         report(0, None)
         if not folder.exists():
             _pip_download(self.requirement, folder)
         wheels = list(folder.glob("*.whl"))
         if len(wheels) != 1:
-            raise DataError(f"pip should have brought one wheel of {self.requirement}, not {wheels}")
+            raise DataError(f"pip should have downloaded one wheel of {self.requirement}, not {wheels}")
         yield from _unpack(wheels[0], wheels[0].name, self.member, report)
 
 
 @dataclass(frozen=True)
 class ByHand:
-    """A file that has to be brought by the user."""
+    """A file that the user has to download."""
 
     page: str
 
@@ -125,17 +125,19 @@ class ByHand:
         return self.page
 
     def pieces(self, scratch: Scratch, report: Report) -> Iterator[bytes]:
-        """Refuse, and say where to look."""
-        raise DataError(f"there is no address to download it from: look for it at {self.page} and put it there")
+        """Raise an error that says where to find the file."""
+        raise DataError(
+            f"it cannot be downloaded automatically: look for it at {self.page} and save it under this name"
+        )
 
 
 class _OnlyTLS(HTTPRedirectHandler):
-    """Follow a redirection only if it stays with TLS."""
+    """Follow a redirection only to another TLS address."""
 
-    def redirect_request(
+    def redirect_request(  # noqa: PLR0917 (the signature of the standard library)
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> Request | None:
-        """Refuse to leave TLS."""
+        """Refuse an address without TLS."""
         _check_tls(newurl)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -165,7 +167,7 @@ def _download(url: str, report: Report) -> Iterator[bytes]:
 
 
 def _pip_download(requirement: str, folder: Path) -> None:
-    """Have pip bring a wheel; a source distribution would run code, and is refused."""
+    """Download a wheel with pip; refuse a source distribution, since building one runs code."""
     options = ["--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check", "--no-input"]
     command = [sys.executable, "-m", "pip", "download", *options, f"--dest={folder}", requirement]
     result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
@@ -180,7 +182,7 @@ def _unpack(archive: Path | IO[bytes], name: str, member: str, report: Report) -
         with zipfile.ZipFile(archive) as contents:
             found = [info for info in contents.infolist() if info.filename.endswith(member)]
             if not found:
-                raise DataError(f"{name} holds no {member}")
+                raise DataError(f"{name} does not contain {member}")
             done = 0
             with contents.open(found[0]) as file:
                 while piece := file.read(PIECE):

@@ -1,6 +1,6 @@
 """Traces: runs on benchmark problems, one JSON Lines file per seed, one line per trial.
 
-A trace is written as its run goes, so that it can be watched and nothing is lost when the run is stopped.
+A trace is written while its run goes on, so it can be watched, and nothing is lost when the run is stopped.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -28,8 +28,9 @@ from bounce.optimizer.bounce import Bounce
 
 FIELDS = (
     *("id", "point", "value", "state", "seconds_ask", "seconds_eval"),
-    *("space", "target_dim", "radius", "side", "restart"),
+    *("stage", "target_dim", "radius", "side", "restart"),
 )
+RENAMED = {"space": "stage", "length_comb": "radius", "length_cont": "side"}  # fields of the first release
 SEED = re.compile(r"-seed(\d+)$")
 
 
@@ -47,7 +48,7 @@ class Trace:
 
     @property
     def best(self) -> Array:
-        """The lowest value so far after each trial; NaN before the first."""
+        """The lowest value so far after each trial; NaN before the first value."""
         values = [math.inf if row["value"] is None else row["value"] for row in self.rows]
         best = np.minimum.accumulate(np.array(values, dtype=np.float64))
         return np.where(np.isfinite(best), best, np.nan)
@@ -58,12 +59,12 @@ class Trace:
 
 
 def read(path: Path) -> Trace:
-    """Read a trace, or say which line is none."""
+    """Read a trace; refuse a file with a line that does not belong to one."""
     rows = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
-        raise InvalidInput(f"{path} is no trace: it is not text") from None
+        raise InvalidInput(f"{path} is not a trace: it is not text") from None
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
@@ -71,6 +72,7 @@ def read(path: Path) -> Trace:
             row = None
         if not isinstance(row, dict):
             raise InvalidInput(f"{path}, line {number}: a line of a trace must be a JSON object")
+        row = {RENAMED.get(name, name): value for name, value in row.items()}
         missing = [name for name in FIELDS if name not in row]
         if missing:
             raise InvalidInput(f"{path}, line {number}: the line lacks {missing}")
@@ -79,7 +81,7 @@ def read(path: Path) -> Trace:
             raise InvalidInput(f"{path}, line {number}: {wrong[0]} cannot be {row[wrong[0]]!r}")
         rows.append(row)
     if not rows:
-        raise InvalidInput(f"{path} is no trace: it is empty")
+        raise InvalidInput(f"{path} is not a trace: it is empty")
     return Trace(path, rows)
 
 
@@ -92,7 +94,7 @@ def _fits(name: str, value: object) -> bool:
 
 
 def grouped(traces: Sequence[Trace]) -> dict[str, list[Trace]]:
-    """Return traces by label, with their folder where there are several; refuse what cannot be averaged."""
+    """Return traces by label, with their folder if there are several; refuse traces of different problems."""
     folders = {trace.path.parent for trace in traces}
     groups: dict[str, list[Trace]] = {}
     for trace in traces:
@@ -112,24 +114,33 @@ def path_of(out: Path, seed: int) -> Path:
 
 
 def existing(out: Path) -> list[Path]:
-    """Return the traces that are already there under a name, of any seed."""
+    """Return the traces of a name that already exist, of any seed."""
     found = out.parent.glob(f"*-seed*{out.suffix or '.jsonl'}")
     return sorted(path for path in found if SEED.sub("", path.stem) == out.stem and SEED.search(path.stem))
 
 
-def record(name: str, randomized: bool, evals: int, batch: int, seed: int, path: Path) -> None:
-    """Run Bounce on a problem and write the trace, a line when its trial is done.
+@dataclass(frozen=True)
+class Setup:
+    """What to run: a problem of the paper, and the options of the optimizer besides the seed."""
 
-    A failed evaluation fails its trial; one before the first success ends the run. A worker whose parent is gone
+    name: str
+    options: Mapping[str, Any]
+    randomized: bool = False
+
+
+def record(setup: Setup, seed: int, path: Path) -> None:
+    """Run Bounce on a problem and write the trace, one line for each finished trial.
+
+    A failed evaluation fails its trial; before the first success it ends the run. A worker whose parent has ended
     stops.
     """
-    problem = benchmarks.load(name, randomized)
-    optimizer = Bounce(problem.space, evals, batch_size=batch, seed=seed)
+    problem = benchmarks.load(setup.name, setup.randomized)
+    optimizer = Bounce(problem.space, seed=seed, **setup.options)
     parent = parent_process()
     with path.open("w", encoding="utf-8") as file:
         while not optimizer.done:
             if parent is not None and not parent.is_alive():
-                os._exit(1)  # nobody waits for this worker any more; what is written is whole
+                os._exit(1)  # nobody waits for this worker; the lines written so far are complete
             for trial in optimizer.ask():
                 start = time.perf_counter()
                 try:
@@ -146,21 +157,13 @@ def record(name: str, randomized: bool, evals: int, batch: int, seed: int, path:
 
 
 def record_all(
-    name: str,
-    randomized: bool,
-    evals: int,
-    batch: int,
-    seeds: Sequence[int],
-    jobs: int,
-    out: Path,
-    progress: Callable[[int], None],
+    setup: Setup, seeds: Sequence[int], out: Path, *, jobs: int, progress: Callable[[int], None]
 ) -> list[Trace]:
-    """Run all seeds in processes of one BLAS thread each; `progress` hears how many trials are done in all."""
+    """Run all seeds in processes of one BLAS thread each; `progress` is called with how many trials are finished."""
     paths = [path_of(out, seed) for seed in seeds]
     with _one_thread(), ProcessPoolExecutor(min(jobs, len(seeds)), mp_context=get_context("spawn")) as pool:
         running: set[Future[None]] = {
-            pool.submit(record, name, randomized, evals, batch, seed, path)
-            for seed, path in zip(seeds, paths, strict=True)
+            pool.submit(record, setup, seed, path) for seed, path in zip(seeds, paths, strict=True)
         }
         try:
             while running:
@@ -169,7 +172,9 @@ def record_all(
                 for future in finished:
                     future.result()
         except BrokenProcessPool:
-            raise EvaluationFailed("a run's process was killed, perhaps for want of memory: try fewer jobs") from None
+            raise EvaluationFailed(
+                "the process of a run was killed, perhaps because memory ran out: try fewer jobs"
+            ) from None
         except BaseException:
             for process in pool._processes.values():
                 process.terminate()
@@ -180,7 +185,7 @@ def record_all(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Give processes started inside one BLAS thread each: parallel runs are the better use of the cores."""
+    """Give each process started inside one BLAS thread: the runs themselves use the cores in parallel."""
     saved = dict(os.environ)
     os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
     try:
@@ -203,7 +208,7 @@ class Summary:
 
 
 def summaries(traces: Sequence[Trace], shares: Sequence[float] = (0.25, 0.5, 0.75, 1.0)) -> list[Summary]:
-    """Return the best values after parts of the shortest run."""
+    """Return the best values after shares of the shortest run."""
     length = min(len(trace.rows) for trace in traces)
     found = []
     for share in shares:

@@ -23,7 +23,7 @@ SAME = 2.0**30  # real codes that agree to one part in this are the same point t
 
 @dataclass(frozen=True)
 class Randomized(Problem):
-    """The published randomised version of a problem: the optimum is moved to an arbitrary place.
+    """The published randomised version of a problem: the optimum is at an arbitrary position.
 
     Every discrete code is shifted by a fixed random number, modulo the number of codes.
     """
@@ -47,7 +47,7 @@ class Randomized(Problem):
 
     @property
     def optimum(self) -> float | None:
-        """The problem's optimum: only its place is another."""
+        """The problem's optimum; only its position differs."""
         return self.problem.optimum
 
     def evaluate(self, codes: Codes) -> Values:
@@ -63,8 +63,8 @@ class Randomized(Problem):
 class Noisy(Problem):
     """A problem with normal noise of a given standard deviation on its values.
 
-    The noise is a function of the seed and the point: the same point has the same noise in whatever order,
-    process or machine it is evaluated. The optimum is that of the problem without noise.
+    The noise is a function of the seed and the point: the same point has the same noise in any order of evaluation,
+    in any process and on any machine. The optimum is that of the problem without noise.
     """
 
     problem: Problem
@@ -74,9 +74,9 @@ class Noisy(Problem):
     def __post_init__(self) -> None:
         _check_problem(self.problem)
         if not (isinstance(self.sd, int | float) and math.isfinite(self.sd) and self.sd >= 0):
-            raise InvalidInput(f"the noise's standard deviation must be a number, 0 or more, not {self.sd!r}")
+            raise InvalidInput(f"the standard deviation of the noise must be a number of at least 0, not {self.sd!r}")
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**64:
-            raise InvalidInput(f"the noise's seed must be an integer from 0 to 2**64 - 1, not {self.seed!r}")
+            raise InvalidInput(f"the seed of the noise must be an integer from 0 to 2**64 - 1, not {self.seed!r}")
 
     @property
     def name(self) -> str:
@@ -109,7 +109,7 @@ class Noisy(Problem):
 
 @dataclass(frozen=True)
 class Padded(Problem):
-    """A problem among n variables: its own come first, the others have no effect.
+    """A problem with extra variables, n in all: its own come first, the others have no effect.
 
     The inactive variables are of the kind of the problem's last one; reals lie in [0, 1].
     """
@@ -122,12 +122,12 @@ class Padded(Problem):
         _check_problem(self.problem)
         if not isinstance(self.n, int) or self.n <= len(self.problem.space):
             raise InvalidInput(
-                f"{self.problem.name!r} has {len(self.problem.space)} variables: pad it to more, not to {self.n!r}"
+                f"{self.problem.name!r} has {len(self.problem.space)} variables: n must be greater, not {self.n!r}"
             )
 
     @property
     def name(self) -> str:
-        """The title, or else the problem's name and the number of variables."""
+        """The title, or the problem's name and the number of variables."""
         return self.title or f"{self.problem.name}-padded{self.n}"
 
     @cached_property
@@ -143,7 +143,7 @@ class Padded(Problem):
 
     @property
     def shifts(self) -> Codes | None:
-        """The problem's shifts; the inactive variables stay."""
+        """The problem's shifts, and 0 for the inactive variables."""
         shifts = self.problem.shifts
         return None if shifts is None else np.concatenate([shifts, np.zeros(self.n - len(shifts))])
 

@@ -1,8 +1,8 @@
-"""The command `bounce`: words in, words out, no logic.
+"""The command `bounce`: reads arguments and prints results, without logic of its own.
 
-Exit codes: 0 done; 1 the run ended with an error, such as ten evaluations that all failed; 2 bad input; 3 another
-process is running the study; 130 interrupted by Ctrl-C; 143 and 129 ended by SIGTERM and SIGHUP. An error is one
-sentence on standard error, without a traceback.
+Exit codes: 0 success; 1 the run ended with an error, such as an objective that fails at every point; 2 bad input;
+3 another process is running the study; 130 interrupted by Ctrl-C; 143 and 129 ended by SIGTERM and SIGHUP. An error is
+one message on standard error, without a traceback.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from bounce.cli import problems, running, studies
+from bounce.cli.help import Command
 
 FAILED, BAD_INPUT, LOCKED, INTERRUPTED = 1, 2, 3, 130
 
@@ -38,27 +39,36 @@ def _options(
 ) -> None:
     """Optimize expensive functions of many variables of any type.
 
-    A spec describes a study: `bounce init` writes an example, `bounce run` runs it. Without an objective, `bounce
-    ask` and `bounce tell` are for experiments that people make.
+    A spec is a TOML file that describes a study. `bounce init` writes an example, and `bounce run` runs it. If you run
+    the experiments yourself, use `bounce ask` and `bounce tell`.
     """
 
 
-for _command in (
-    *(studies.init, running.run, studies.ask, studies.tell, studies.trials, studies.best, studies.status),
-    *(studies.export, studies.plot, problems.demo, problems.benchmark),
+for _command, _example in (
+    (studies.init, "bounce init svm.toml"),
+    (running.run, "bounce run svm.toml --workers 4"),
+    (studies.ask, "bounce ask lab.toml -n 8 --format csv > todo.csv"),
+    (studies.tell, "bounce tell lab.toml todo.csv"),
+    (studies.trials, "bounce trials svm.db --format csv"),
+    (studies.best, "bounce best svm.db --json"),
+    (studies.status, "bounce status svm.db"),
+    (studies.export, "bounce export svm.db svm.csv"),
+    (studies.plot, "bounce plot svm.db --out svm.png"),
+    (problems.demo, "bounce demo --evals 100 --seed 1"),
+    (problems.benchmark, "bounce benchmark labs50 --evals 200 --seeds 4 --jobs 2"),
 ):
-    app.command()(_command)
+    app.command(cls=Command, epilog=f"Example: {_example}")(_command)
 app.add_typer(problems.data, name="data")
 
 
 def main() -> None:
-    """Run the command, and turn errors into sentences and exit codes."""
+    """Run the command; turn errors into messages and exit codes."""
     from bounce.errors import BounceError, DataError, InvalidInput, NothingToAsk, StudyLocked
 
     _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a name or a path that the terminal cannot show
+            stream.reconfigure(errors="backslashreplace")  # for names and paths that the terminal cannot show
     try:
         try:
             app()
@@ -71,28 +81,30 @@ def main() -> None:
         _end(error, BAD_INPUT)
     except BounceError as error:
         _end(error, FAILED)
-    except BrokenPipeError:  # whoever read it, such as `head`, has read enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(FAILED)
-    except OSError as error:  # a file that was named, or a write that went wrong
+    except OSError as error:  # a file that the user named, or a failed write
         _end(error, FAILED if error.filename is None else BAD_INPUT)
     except SystemExit as end:
-        if end.code == INTERRUPTED:  # what typer makes of Ctrl-C
+        if end.code == INTERRUPTED:  # typer turns Ctrl-C into this
             print("bounce: interrupted", file=sys.stderr)
         raise
 
 
 def _open_streams() -> None:
-    """Give closed standard streams to nobody, so that no other file gets their numbers."""
+    """Open the null device for closed standard streams, so that no other file gets their numbers."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             with suppress(OSError):
                 os.fstat(number)
                 continue
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, which is this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _end(error: Exception, code: int) -> None:
-    print(f"bounce: {error}", file=sys.stderr)
+    from bounce.text import printable
+
+    print("bounce: " + "\n".join(map(printable, str(error).splitlines())), file=sys.stderr)
     sys.exit(code)

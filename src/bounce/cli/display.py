@@ -1,7 +1,7 @@
-"""What a run shows: a live panel on a terminal, lines elsewhere, JSON for machines, or nothing.
+"""Displays: what a run shows. A live panel on a terminal, lines elsewhere, JSON for programs, or nothing.
 
-A display is told of each finished trial, in the thread of the run. The panel is drawn in a thread of its own, so
-it uses nothing but what the display was told, and the number of evaluations in flight.
+A display is called with each finished trial, in the thread of the run. The panel is drawn in a thread of its own, so
+it uses only the progress so far and the number of evaluations in flight.
 """
 
 from __future__ import annotations
@@ -10,71 +10,31 @@ import json
 import logging
 import os
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TextIO
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
+from bounce.cli.progress import Progress
+from bounce.cli.words import best_of, clock, count, region, seconds, sparkline
 from bounce.study.study import Study
+from bounce.text import brief, printable
 from bounce.trial import Trial
-
-BLOCKS = "▁▂▃▄▅▆▇█"
-LONGEST = 1e9  # seconds that are worth telling apart
-
-
-def sparkline(values: Sequence[float], width: int) -> str:
-    """Return numbers as small bars; of more than `width`, some that are evenly spread, with both ends."""
-    count = min(width, len(values))
-    picked = [values[-1 - round(i * (len(values) - 1) / max(count - 1, 1))] for i in reversed(range(count))]
-    low, high = min(picked, default=0.0) / 2, max(picked, default=0.0) / 2  # halves: a difference stays finite
-    top = len(BLOCKS) - 1
-    return "".join(BLOCKS[round(top * ((x / 2 - low) / (high - low))) if high > low else 0] for x in picked)
-
-
-def seconds(number: float | None) -> str:
-    """Return a time for people: 12 ms, 3.4 s, 2:10:05, 3 days, 4:05:06."""
-    if number is None:
-        return "unknown"
-    if number < 0.9995:
-        return f"{1000 * number:.0f} ms"
-    return f"{number:.1f} s" if number < 119.95 else str(timedelta(seconds=round(min(number, LONGEST))))
-
-
-def clock(left: float, now: datetime) -> str:
-    """Return when it will be over: a time of today, or a date."""
-    end = now + timedelta(seconds=min(left, LONGEST))
-    return f"{end:%H:%M}" if end.date() == now.date() else f"{end:%Y-%m-%d %H:%M}"
-
-
-def region(radius: float, side: float) -> str:
-    """Return the lengths of a trust region in words."""
-    parts = []
-    if radius:
-        plural = "" if radius == 1 else "s"
-        parts.append(f"up to {radius:.3g} discrete dimension{plural} may change")
-    if side:
-        parts.append(f"{side:.3g} of each range")
-    return ", ".join(parts) or "everything"
-
-
-def best_of(trial: Trial | None) -> str:
-    """Return the best value and its trial."""
-    return "none yet" if trial is None or trial.value is None else f"{trial.value:.6g} (trial {trial.id})"
 
 
 @contextmanager
 def standard_output() -> Iterator[TextIO]:
-    """Yield standard output for the display; what an objective prints there goes to standard error meanwhile.
+    """Yield standard output for the display; what an objective prints goes to standard error instead.
 
-    So what we print stays what a program can read. Worker processes inherit it: it is done to the descriptor.
+    So a program can read our output. The file descriptor is changed, since worker processes inherit it.
     """
     sys.stdout.flush()
     kept = os.dup(1)
@@ -87,18 +47,20 @@ def standard_output() -> Iterator[TextIO]:
             os.dup2(kept, 1)
 
 
-def brief(text: str) -> str:
-    """Return a text of many lines in one: the first, and the last, which says most of an error."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return " ".join([lines[0], lines[-1]] if len(lines) > 1 else lines)
-
-
 class Warnings(logging.Handler):
-    """Print what the package warns of, on standard error as it is then: a live display steps aside."""
+    """Print warnings of the package on standard error, above a live display; or drop them, if `quiet`."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        super().__init__(logging.WARNING)
+        self._quiet = quiet
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a message in one line."""
-        print(f"bounce: {brief(record.getMessage())}", file=sys.stderr)
+        """Print a warning: the first failure in full, any other warning in one line."""
+        if self._quiet:
+            return
+        text = record.getMessage()
+        lines = text.splitlines() if getattr(record, "in_full", False) else [brief(text)]
+        print("bounce: " + "\n".join(map(printable, lines)), file=sys.stderr)
 
     def __enter__(self) -> Warnings:
         logging.getLogger("bounce").addHandler(self)
@@ -108,88 +70,12 @@ class Warnings(logging.Handler):
         logging.getLogger("bounce").removeHandler(self)
 
 
-class Progress:
-    """What a display knows of a run."""
-
-    def __init__(self, study: Study) -> None:
-        self._study = study
-        options = study.options
-        self.maximize = options["direction"] == "maximize"
-        self.budget = int(min(options["budget"], study.space.size))
-        self.dimensions = len(study.space)
-        self.finished, self.failed, self.here = 0, 0, 0
-        self.best: Trial | None = None
-        self.last: Trial | None = None
-        self.curve: list[float] = []
-        self._ask, self._eval, self._evals = 0.0, 0.0, 0
-        self._start = time.monotonic()
-        for trial in study.trials:
-            if trial.state != "pending":
-                self._count(trial)
-
-    def tell(self, trial: Trial) -> None:
-        """Take a finished trial of this run."""
-        self.here += 1
-        self._count(trial)
-
-    def _count(self, trial: Trial) -> None:
-        self.finished += 1
-        self.failed += trial.state == "failed"
-        self.last = trial
-        self._ask += trial.seconds_ask
-        if trial.seconds_eval is not None:
-            self._eval, self._evals = self._eval + trial.seconds_eval, self._evals + 1
-        if trial.value is not None:
-            sign = -1.0 if self.maximize else 1.0
-            if self.best is None or sign * trial.value < sign * self._best_value:
-                self.best = trial
-            self.curve.append(self._best_value)
-
-    @property
-    def _best_value(self) -> float:
-        assert self.best is not None
-        assert self.best.value is not None
-        return self.best.value
-
-    @property
-    def in_flight(self) -> int:
-        """How many evaluations are out."""
-        return self._study.in_flight
-
-    @property
-    def seconds_ask(self) -> float | None:
-        """The mean time of an ask, per trial."""
-        return self._ask / self.finished if self.finished else None
-
-    @property
-    def seconds_eval(self) -> float | None:
-        """The mean time of an evaluation."""
-        return self._eval / self._evals if self._evals else None
-
-    @property
-    def elapsed(self) -> float:
-        """How long this run has been going."""
-        return time.monotonic() - self._start
-
-    @property
-    def left(self) -> float | None:
-        """How long it will go on, at the pace so far."""
-        return self.elapsed / self.here * max(self.budget - self.finished, 0) if self.here else None
-
-    @property
-    def end(self) -> str:
-        """When it will be over, in words."""
-        if self.finished >= self.budget:
-            return "done"
-        left = self.left
-        return "no end known yet" if left is None else f"about {seconds(left)} to go"
-
-
 class Panel:
     """A live display on a terminal."""
 
     def __init__(self, name: str, progress: Progress, console: Console) -> None:
-        self._name, self._progress = name, progress
+        self._name, self._progress, self._console = name, progress, console
+        self._widths: list[int] = []  # of the lines drawn last
         self._live = Live(console=console, get_renderable=self._draw, refresh_per_second=4, transient=False)
 
     def __enter__(self) -> Panel:
@@ -203,27 +89,54 @@ class Panel:
         """Show a finished trial."""
         self._progress.tell(trial)
 
-    def _draw(self) -> Group:
+    def _draw(self) -> Segments:
+        self._clear_wrapped()
+        lines = [_without_end(line) for line in self._console.render_lines(self._grid(), pad=False)]
+        self._widths = [Segment.get_line_length(line) for line in lines]
+        separated = [part for line in lines for part in (*line, Segment.line())]
+        return Segments(separated[:-1])
+
+    def _clear_wrapped(self) -> None:
+        """Clear the last frame if the terminal has become so narrow that it has wrapped the frame's lines.
+
+        `Live` moves the cursor up by the number of lines it has drawn, but the wrapped lines take more rows.
+        """
+        width = self._console.width
+        rows = sum(max(1, -(-length // width)) for length in self._widths)
+        if rows > len(self._widths) and len(self._widths) <= self._console.height:
+            up = f"\x1b[{min(rows, self._console.height) - 1}A"
+            self._console.file.write(f"\r{up}\x1b[J" + "\n" * (len(self._widths) - 1))
+
+    def _grid(self) -> Table:
         p = self._progress
         grid = Table.grid(padding=(0, 2))
         grid.add_column(style="bold")
         grid.add_column()
-        done = Text(f"{p.finished} of {p.budget} done, {p.in_flight} in flight, {p.failed} failed")
-        grid.add_row(Text(self._name), done)
+        grid.add_row(Text(self._name), Text(p.counts))
         grid.add_row("", ProgressBar(total=p.budget, completed=p.finished, width=50))
         grid.add_row("best", f"{best_of(p.best)}  {sparkline(p.curve, 30)}")
         if p.last is not None:
-            grid.add_row("space", f"{p.last.target_dim} of {p.dimensions} dimensions")
+            grid.add_row("stage", f"{count(p.last.target_dim, 'bin')}, {count(p.dimensions, 'variable')}")
             grid.add_row("region", region(p.last.radius, p.last.side))
         grid.add_row("time", f"ask {seconds(p.seconds_ask)}, evaluation {seconds(p.seconds_eval)}")
         left = p.left
         until = f", until {clock(left, datetime.now())}" if left and left >= 60 else ""
         grid.add_row("", f"{seconds(p.elapsed)} so far, {p.end}{until}")
-        return Group(grid)
+        return grid
+
+
+def _without_end(line: list[Segment]) -> list[Segment]:
+    """Return a line without the spaces at its end, so that it wraps only where its text does."""
+    kept = list(line)
+    while kept and not kept[-1].text.strip():
+        kept.pop()
+    if kept:
+        kept[-1] = Segment(kept[-1].text.rstrip(), kept[-1].style, kept[-1].control)
+    return kept
 
 
 class Lines:
-    """A line per finished trial, where there is no terminal."""
+    """A line for each finished trial, where there is no terminal."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -241,14 +154,14 @@ class Lines:
         outcome = f"{trial.value:.6g}" if trial.value is not None else "failed"
         print(
             f"{p.finished}/{p.budget} trial {trial.id}: {outcome}, best {best_of(p.best)}, "
-            f"{p.in_flight} in flight, target dimension {trial.target_dim}, {p.end}",
+            f"{p.in_flight} in flight, {count(trial.target_dim, 'bin')}, {p.end}",
             file=sys.stderr,
             flush=True,
         )
 
 
 class JsonLines:
-    """A JSON object per finished trial, on standard output."""
+    """A JSON object for each finished trial, on standard output."""
 
     def __init__(self, progress: Progress, out: TextIO) -> None:
         self._progress, self._out = progress, out
@@ -267,7 +180,7 @@ class JsonLines:
 
 
 class Silence:
-    """Nothing."""
+    """No display."""
 
     def __enter__(self) -> Silence:
         return self
@@ -276,14 +189,14 @@ class Silence:
         pass
 
     def __call__(self, trial: Trial) -> None:
-        """Keep quiet."""
+        """Print nothing."""
 
 
 Display = Panel | Lines | JsonLines | Silence
 
 
 def display(study: Study, name: str, out: TextIO, *, quiet: bool, as_json: bool) -> Display:
-    """Return what fits the options and where the output goes."""
+    """Return the display for the given options and the place that output goes to."""
     if as_json:
         return JsonLines(Progress(study), out)
     if quiet:

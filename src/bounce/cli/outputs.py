@@ -1,22 +1,33 @@
-"""Places to write to, checked before the work is done."""
+"""Outputs: files to write, checked before the work is done."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 
+PICTURES = (".png", ".svg", ".pdf")
 
-def check_picture(out: Path) -> None:
-    """Refuse a picture that could not be written, before the work is done."""
+
+def check_file(out: Path, suffixes: Sequence[str], *, overwrite: bool) -> None:
+    """Refuse a file that could not be written, or that already exists."""
     from bounce.errors import InvalidInput
 
-    if out.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InvalidInput(f"the picture must end in .png, .svg or .pdf, not {out.name!r}")
+    if out.suffix.lower() not in suffixes:
+        allowed = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+        raise InvalidInput(f"the file must end in {allowed}, not {out.name!r}")
     if out.is_dir():
-        raise InvalidInput(f"the picture {str(out)!r} cannot be a folder")
-    if not out.parent.is_dir():
-        raise InvalidInput(f"there is no folder {str(out.parent)!r} for the picture")
+        raise InvalidInput(f"{out} is a folder, not a file")
     check_folder(out.parent)
+    if out.exists() and not overwrite:
+        raise InvalidInput(f"{out} already exists: choose another name, or use --overwrite")
+
+
+def check_picture(out: Path, *, overwrite: bool) -> None:
+    """Refuse a picture that could not be drawn or written, or that already exists."""
+    from bounce.errors import InvalidInput
+
+    check_file(out, PICTURES, overwrite=overwrite)
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -24,10 +35,20 @@ def check_picture(out: Path) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that nothing can be written to."""
+    """Refuse a folder that does not exist or cannot be written to."""
     from bounce.errors import InvalidInput
 
+    if not folder.is_dir():
+        raise InvalidInput(f"the folder {str(folder)!r} does not exist")
     try:
         TemporaryFile(dir=folder).close()
     except OSError as error:
         raise InvalidInput(f"nothing can be written to the folder {str(folder)!r}: {error.strerror}") from None
+
+
+def free_name(path: Path) -> Path:
+    """Return a path that does not exist yet: the given one, or `name-2.png`, `name-3.png`, ..."""
+    found, number = path, 2
+    while found.exists():
+        found, number = path.with_name(f"{path.stem}-{number}{path.suffix}"), number + 1
+    return found

@@ -1,28 +1,47 @@
-"""Commands about the problems of the paper: a demo, benchmarks and their data."""
+"""Problems: commands for the benchmarks of the paper, with a demo and their data."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bounce.cli.outputs import check_folder, check_picture
+from bounce.cli.help import Command
+from bounce.cli.outputs import check_folder, check_picture, free_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bounce.benchmarks.traces import Setup, Trace
+
+DEMO = Path("bounce-demo.png")
 
 
 def demo(
-    evals: Annotated[int, typer.Option(min=1, help="Number of evaluations.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
-    out: Annotated[Path, typer.Option(help="Where the picture goes (PNG, SVG or PDF).")] = Path("bounce-demo.png"),
+    evals: Annotated[int, typer.Option(min=1, metavar="N", help="Make this many evaluations.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The seed of the run.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The picture to write, a PNG, SVG or PDF file. The default is bounce-demo.png, or the next free name.",
+        ),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the picture if it already exists.")] = False,
 ) -> None:
-    """Look for a binary sequence of length 50 with low autocorrelation, and draw how it went."""
+    """Run a demo on 50 binary variables, and draw its values.
+
+    It searches for a binary sequence of length 50 with low autocorrelation.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     import bounce
     from bounce.benchmarks import Labs
 
-    check_picture(out)
+    picture = out or (DEMO if overwrite else free_name(DEMO))
+    check_picture(picture, overwrite=overwrite)
     problem = Labs(50)
     console = Console(stderr=True)
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -44,16 +63,16 @@ def demo(
     sequence = "".join("+" if on else "-" for on in result.best.point.values())
     print(f"best value {result.best.value:.6f} (merit factor {-result.best.value:.4f}; 8.17 is the best known)")
     print(f"best point {sequence}")
-    convergence(result.trials, out, title=f"Bounce on LABS, 50 binary variables, seed {seed}")
-    print(f"picture    {out}")
+    convergence(result.trials, picture, title=f"Bounce on LABS, 50 binary variables, seed {seed}")
+    print(f"picture    {picture}")
 
 
-data = typer.Typer(help="List and fetch the data files of the benchmarks.", no_args_is_help=True)
+data = typer.Typer(help="List and download the data files of the benchmarks.", no_args_is_help=True)
 
 
-@data.command("list")
+@data.command("list", cls=Command, epilog="Example: bounce data list")
 def data_list() -> None:
-    """Show every data file: whether it is there, its size, its licence and its source."""
+    """List the data files: whether each is present, its size, its licence and its source."""
     from rich.filesize import decimal
 
     from bounce.benchmarks.data import files, find
@@ -67,14 +86,14 @@ def data_list() -> None:
         print(f"    source  {file.source}")
 
 
-@data.command("fetch")
+@data.command("fetch", cls=Command, epilog="Example: bounce data fetch dna")
 def data_fetch(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Which files; all that have an address by default."),
+        typer.Argument(metavar="NAME", help="The files to download. The default is all that have an address."),
     ] = None,
 ) -> None:
-    """Bring data files from their public sources, and check that they are what they should be."""
+    """Download data files from their public sources, and verify their checksums."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TimeElapsedColumn, TransferSpeedColumn
 
@@ -96,48 +115,80 @@ def data_fetch(
 
 
 def benchmark(
-    name: Annotated[str, typer.Argument(help="The problem, such as labs50; the word list shows all.")],
-    randomized: Annotated[bool, typer.Option("--randomized", help="The published randomised version.")] = False,
-    evals: Annotated[int, typer.Option(min=1, help="Evaluations per run.")] = 200,
-    batch: Annotated[int, typer.Option(min=1, help="Trials per ask.")] = 1,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of runs, with seeds 0, 1, ...")] = 1,
-    jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The problem, such as labs50. Use list to list all of them.")
+    ],
+    randomized: Annotated[
+        bool, typer.Option("--randomized", help="Use the randomised version of the problem, as published.")
+    ] = False,
+    evals: Annotated[int, typer.Option(min=1, metavar="N", help="Make this many evaluations in each run.")] = 200,
+    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Ask for this many trials at a time.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Make this many runs, with the seeds 0, 1, ...")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Make this many runs at the same time.")] = 1,
+    method: Annotated[str, typer.Option(metavar="NAME", help="Use this method: default or paper.")] = "default",
     out: Annotated[
-        Path | None, typer.Option(help="Traces: FILE-seed0.jsonl, ...; named after the problem by default.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write traces to FILE-seed0.jsonl, ... The default is the name of the problem.",
+        ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace traces of the same name.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace all traces of the same name.")] = False,
 ) -> None:
-    """Run Bounce on a problem of the paper, write a trace per seed, and print how good it got."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
-    from rich.table import Table
+    """Run Bounce on a problem of the paper.
 
+    It writes a trace for each seed, and prints the best values.
+    """
     from bounce import benchmarks
-    from bounce.benchmarks.traces import existing, record_all, summaries
+    from bounce.benchmarks.traces import Setup, existing
     from bounce.errors import InvalidInput
+    from bounce.method import Method
 
     if name == "list":
         print("\n".join(benchmarks.names()))
         return
     out = out or Path(f"{name}{'-randomized' if randomized else ''}.jsonl")
-    if out.is_dir() or not out.parent.is_dir():
-        raise InvalidInput(f"traces need a file name in an existing folder, not {str(out)!r}")
+    if out.is_dir():
+        raise InvalidInput(f"{out} is a folder, but traces need a file name")
     check_folder(out.parent)
-    benchmarks.load(name, randomized)  # what is wrong with it is said before anything runs
+    benchmarks.load(name, randomized)  # refuses an unknown problem before anything runs
+    options = {"budget": evals, "batch_size": batch, "method": Method.of(method).document()}
     old = existing(out)
     if old and not overwrite:
-        raise InvalidInput(f"there is {old[0]} already: choose another --out, or --overwrite all traces of that name")
+        raise InvalidInput(f"{old[0]} already exists: choose another --out, or use --overwrite")
     for path in old:
         path.unlink()
+    traces = _recorded(Setup(name, options, randomized), range(seeds), out, jobs)
+    _print_summaries(traces, out.stem)
+
+
+def _recorded(setup: Setup, seeds: Sequence[int], out: Path, jobs: int) -> list[Trace]:
+    """Run all seeds behind a progress bar."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+
+    from bounce.benchmarks.traces import record_all
+    from bounce.cli.words import count
+
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(f"{name}, {seeds} seed{'s' * (seeds > 1)}", total=seeds * evals)
+        total = len(seeds) * setup.options["budget"]
+        task = progress.add_task(f"{setup.name}, {count(len(seeds), 'seed')}", total=total)
 
-        def show(done: int) -> None:
-            progress.update(task, completed=done)
+        def show(finished: int) -> None:
+            progress.update(task, completed=finished)
 
-        traces = record_all(name, randomized, evals, batch, range(seeds), jobs, out, show)
-    table = Table("evaluations", "mean best", "standard error", "lowest", "highest", title=out.stem)
+        return record_all(setup, seeds, out, jobs=jobs, progress=show)
+
+
+def _print_summaries(traces: Sequence[Trace], title: str) -> None:
+    """Print the best values over the seeds, and the files of the traces."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from bounce.benchmarks.traces import summaries
+
+    table = Table("evaluations", "mean best", "standard error", "lowest", "highest", title=title)
     for row in summaries(traces):
         numbers = (row.mean, row.error, row.lowest, row.highest)
         table.add_row(str(row.evaluations), *(f"{number:.6g}" for number in numbers))

@@ -1,13 +1,12 @@
-"""The command that runs a spec, here or on a cluster, until its budget is spent."""
+"""Running: the command that runs a spec, on this machine or on a cluster, until its budget is spent."""
 
 from __future__ import annotations
 
-import logging
 import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,45 +15,58 @@ from bounce.cli.studies import SpecPath, StudyPath, place, print_result
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+    from pathlib import Path
+
+    from bounce.running.evaluation import Evaluator
+    from bounce.spec.spec import Spec
+    from bounce.study.study import Study
 
 
 def run(
     spec: SpecPath,
     study: StudyPath = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Evaluations at a time, instead of the spec's.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Run this many evaluations at a time, instead of the spec's.")
+    ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Trials per ask in this run, instead of the spec's.")
+        int | None, typer.Option(min=1, metavar="N", help="Ask for this many trials at a time, instead of the spec's.")
     ] = None,
     max_failures: Annotated[
-        int | None, typer.Option(min=1, help="End the run when this many first evaluations fail in the same way.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="End the run if its first N evaluations fail with the same error."),
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Use this method for a new study: default or paper.")
     ] = None,
     dask: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Evaluate on a Dask cluster, such as tcp://host:8786.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print the result only.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per trial, and one at the end.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the result, no progress and no warnings.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object for each trial, and a final one with the result.")
+    ] = False,
 ) -> None:
-    """Run a spec until its budget is spent; run again, it goes on where it was."""
+    """Run a spec until its budget is spent. Run it again to resume.
+
+    The first Ctrl-C waits for running evaluations, a second one stops at once. Nothing that was stored is lost.
+    """
     from bounce.cli.display import Warnings, display, standard_output
-    from bounce.errors import EvaluationFailed, InvalidSpec
+    from bounce.errors import EvaluationFailed
     from bounce.running.run import ALIKE
     from bounce.spec.spec import load
     from bounce.study.study import Study
 
     described = load(spec)
     path = place(described, study)
-    evaluator = described.evaluator(path)
-    if evaluator is None:
-        raise InvalidSpec(f"{spec} has neither objective nor command: add one, or use bounce ask and bounce tell")
-    if dask is not None and described.objective is not None and described.timeout is not None:
-        raise InvalidSpec(f"{spec}: a timeout cannot be kept on a Dask cluster, except for a command: remove it")
-    with _executor(dask) as executor, Study.open(path, space=described.space, **described.settings) as opened:
+    evaluator = _evaluator(described, path, dask=dask is not None)
+    settings = described.settings | ({} if method is None else {"method": method})
+    with _executor(dask) as executor, Study.open(path, space=described.space, **settings) as opened:
         try:
             with (
                 _terminable(),
                 standard_output() as out,
                 display(opened, described.name, out, quiet=quiet, as_json=as_json) as shown,
-                nullcontext() if quiet else Warnings(logging.WARNING),
+                Warnings(quiet=quiet),
             ):
                 opened.run(
                     evaluator,
@@ -65,23 +77,49 @@ def run(
                     max_failures=max_failures or described.max_failures or ALIKE,
                     callbacks=[shown],
                 )
-        except (KeyboardInterrupt, SystemExit):
-            again = shlex.join(["bounce", *sys.argv[1:]])
-            print(f"bounce: {opened.status.done} values are stored in {path}; to resume: {again}", file=sys.stderr)
+        except (KeyboardInterrupt, SystemExit, EvaluationFailed) as end:
+            if not isinstance(end, EvaluationFailed):
+                again = shlex.join(["bounce", *sys.argv[1:]])
+                print(f"bounce: {opened.status.done} values are stored in {path}; to resume: {again}", file=sys.stderr)
             if as_json:
                 print_result(opened, as_json=True)
             raise
-        if opened.best is None and opened.trials:
-            raise EvaluationFailed(f"all evaluations failed; the first error was: {opened.trials[0].error}")
-        now = opened.status
-        if now.planned < now.budget and not as_json:
-            print(f"all {now.planned} points of the space have been tried")
-        print_result(opened, as_json=as_json)
+        _finish(opened, as_json=as_json)
+
+
+def _evaluator(described: Spec, study: Path, *, dask: bool) -> Evaluator:
+    """Return what evaluates the trials of a spec; refuse a spec that cannot be run."""
+    from bounce.errors import InvalidSpec
+
+    evaluator = described.evaluator(study)
+    if evaluator is None:
+        raise InvalidSpec(
+            f"{described.path} has no objective and no command: add one, or use bounce ask and bounce tell"
+        )
+    if dask and described.timeout is not None and not evaluator.own_process:
+        raise InvalidSpec(
+            f"{described.path}: on a Dask cluster only a command can have a timeout, not an objective: remove it"
+        )
+    return evaluator
+
+
+def _finish(opened: Study, *, as_json: bool) -> None:
+    """Print the result of a run that has spent its budget."""
+    from bounce.errors import EvaluationFailed
+
+    if opened.best is None and opened.trials:
+        if as_json:
+            print_result(opened, as_json=True)
+        raise EvaluationFailed(f"all evaluations failed; the first error was: {opened.trials[0].error}")
+    now = opened.status
+    if now.planned < now.budget and not as_json:
+        print(f"all {now.planned} points of the space have been tried")
+    print_result(opened, as_json=as_json)
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let a signal that asks this process to end, as a batch system sends it, end what the run has started too."""
+    """End what the run has started when a signal, such as one from a batch system, ends this process."""
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {number: signal.getsignal(number) for number in numbers}
 
@@ -89,7 +127,7 @@ def _terminable() -> Iterator[None]:
         raise SystemExit(128 + number)
 
     for number, handler in before.items():
-        if handler is signal.SIG_DFL:  # nohup ignores SIGHUP, and so do we then
+        if handler is signal.SIG_DFL:  # not if it is ignored, as with nohup
             signal.signal(number, end)
     try:
         yield
@@ -100,10 +138,9 @@ def _terminable() -> Iterator[None]:
 
 @contextmanager
 def _executor(dask: str | None) -> Iterator[Executor | None]:
-    """Connect to a Dask scheduler, if there is to be one."""
+    """Connect to a Dask scheduler, if an address is given."""
     if dask is None:
-        with nullcontext():
-            yield None
+        yield None
         return
     from bounce.errors import InvalidInput
 
@@ -114,6 +151,6 @@ def _executor(dask: str | None) -> Iterator[Executor | None]:
     try:
         client: Any = Client(dask, timeout=10)
     except (OSError, ValueError, TimeoutError) as error:
-        raise InvalidInput(f"there is no Dask scheduler at {dask!r}: {error}") from None
+        raise InvalidInput(f"no Dask scheduler answers at {dask!r}: {error}") from None
     with client:
         yield client.get_executor(pure=False)

@@ -1,4 +1,4 @@
-"""Trials on paper: a table, or a few lines about the best one."""
+"""Sheets: trials as a table, or as a few lines about the best one."""
 
 from __future__ import annotations
 
@@ -8,27 +8,21 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from bounce.cli.display import brief
-from bounce.text import written
+from bounce.text import brief, printable, written
 from bounce.trial import Scalar, Trial, column
 
 LONGEST = 80  # characters of an error
-BORDER = 3  # what a column needs besides its cells
-WIDEST_NAME = 0.4  # of the width, for the names of parameters that stand in rows
-
-
-def printable(text: str) -> str:
-    """Return a text in one line: what cannot be printed, or would move the cursor, is written as an escape."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+BORDER = 3  # columns that a border needs beside the cells
+WIDEST_NAME = 0.4  # share of the width for the names of parameters, where each has a row
 
 
 def shown(value: Scalar) -> str:
-    """Return a value for people: a number with six digits, true, false or null, a text in one line."""
+    """Return a value for people: numbers with six digits, true, false or null, text in one line."""
     return f"{value:.6g}" if isinstance(value, float) else printable(written(value))
 
 
 def sheet(trials: Sequence[Trial], width: int, *, to_fill: bool = False) -> Iterator[Table]:
-    """Yield trials as a table of a row each, or, where that does not fit, tables with a column each."""
+    """Yield one table with a row for each trial; if that is too wide, tables with a column for each trial."""
     names = list(trials[0].point) if trials else []
     columns = [["id", *(str(trial.id) for trial in trials)]]
     columns += [[printable(column(name)), *(shown(trial.point[name]) for trial in trials)] for name in names]
@@ -68,6 +62,6 @@ def _table(columns: Sequence[Sequence[str]], widest_first: int | None = None) ->
 
 
 def lines(best: Trial) -> Iterator[str]:
-    """Yield a trial's parameters, exactly, a line each."""
+    """Yield a line for each parameter of a trial, with its exact value."""
     for name, value in best.point.items():
         yield f"    {printable(name)} = {printable(written(value))}"

@@ -1,4 +1,4 @@
-"""Commands about studies: ask and tell by hand, and look at what there is."""
+"""Studies: commands to ask and tell by hand, and to show what a study contains."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
     from bounce.study.study import Study
     from bounce.trial import Trial
 
-SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec, a TOML file; `bounce init` writes one.")]
-AnyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study, or the spec of one.")]
-StudyPath = Annotated[
-    Path | None, typer.Option("--study", metavar="PATH", help="The study's file, if not NAME.db beside the spec.")
+SpecPath = Annotated[
+    Path, typer.Argument(metavar="SPEC", help="The spec, a TOML file. `bounce init` writes an example.")
 ]
-
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON object.")]
+AnyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The file of the study, or its spec.")]
+StudyPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--study", metavar="PATH", help="Keep the study in this file. By default it is NAME.db beside the spec."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")]
 
 
 class Format(StrEnum):
@@ -39,10 +42,15 @@ class Format(StrEnum):
     json = "json"
 
 
+AsFormat = Annotated[
+    Format, typer.Option("--format", metavar="FORMAT", help="Print them as a table, as csv or as json.")
+]
+
+
 def init(
-    path: Annotated[Path, typer.Argument(metavar="SPEC", help="Where the spec goes.")] = Path("bounce.toml"),
+    path: Annotated[Path, typer.Argument(metavar="SPEC", help="The file to write.")] = Path("bounce.toml"),
 ) -> None:
-    """Write a spec to start from: an example with every key explained, which runs as it is."""
+    """Write an example spec, which explains every key and can be run."""
     from bounce.errors import InvalidInput
     from bounce.spec.spec import example
 
@@ -53,17 +61,21 @@ def init(
         raise InvalidInput(f"{path} already exists: choose another name") from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None
-    print(f"{path} is written. Change it, then: {shlex.join(['bounce', 'run', str(path)])}")
+    print(f"{path} is written. Edit it, then run: {shlex.join(['bounce', 'run', str(path)])}")
 
 
 def ask(
     target: AnyPath,
-    n: Annotated[int | None, typer.Option("-n", min=1, help="How many; the batch size by default.")] = None,
+    n: Annotated[
+        int | None, typer.Option("-n", min=1, metavar="N", help="Ask for this many. The default is the batch size.")
+    ] = None,
     study: StudyPath = None,
-    pending: Annotated[bool, typer.Option("--pending", help="Only show again what is still out.")] = False,
-    form: Annotated[Format, typer.Option("--format", help="How to print them.")] = Format.table,
+    pending: Annotated[
+        bool, typer.Option("--pending", help="Do not ask for new ones, only print those without a result.")
+    ] = False,
+    form: AsFormat = Format.table,
 ) -> None:
-    """Print the next experiments; as CSV, the table can be filled in and told."""
+    """Print the next experiments to run. As CSV, the table can be filled in for `bounce tell`."""
     from bounce.errors import NothingToAsk
 
     with _opened(target, study, create=not pending) as opened:
@@ -72,7 +84,7 @@ def ask(
         except NothingToAsk as error:
             said, out = str(error), opened.status.pending
             if error.reason == "budget":
-                said = "the budget is spent; raise it in the spec, and ask with the spec"
+                said = "the budget is spent: raise it in the spec, then ask with the spec"
             if out:
                 said += f" ({out} pending: {shlex.join(['bounce', 'ask', '--pending', str(target)])} shows them)"
             raise NothingToAsk(said, reason=error.reason) from None
@@ -82,11 +94,15 @@ def ask(
 def tell(
     target: AnyPath,
     results: Annotated[
-        Path, typer.Argument(metavar="RESULTS", help="A CSV file with id and value; - is standard input.")
+        Path,
+        typer.Argument(metavar="RESULTS", help="A CSV file with the columns id and value. Use - for standard input."),
     ],
     study: StudyPath = None,
 ) -> None:
-    """Take results back: all rows of a CSV file, or none. A value may be `failed`."""
+    """Store results from a CSV file.
+
+    All rows are stored, or none if one has a mistake. A value can be `failed`.
+    """
     from bounce.spec.tables import results as read
 
     with _opened(target, study) as opened:
@@ -96,15 +112,15 @@ def tell(
             told = read(results, opened.trials)
         opened.settle(told)
         status = opened.status
-        print(f"{len(told)} stored; {status.pending} pending, {status.remaining} to ask for")
+        print(f"{len(told)} stored; {status.pending} pending, {status.remaining} left to ask")
 
 
 def trials(
     target: AnyPath,
     study: StudyPath = None,
-    form: Annotated[Format, typer.Option("--format", help="How to print them.")] = Format.table,
+    form: AsFormat = Format.table,
 ) -> None:
-    """Print all trials."""
+    """Print all trials of a study."""
     with _opened(target, study) as opened:
         _print_trials(opened.trials, form)
 
@@ -116,12 +132,12 @@ def best(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -> N
 
 
 def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -> None:
-    """Print where a study stands."""
+    """Print the state of a study: its counts, best value, stage and times."""
     import json
     from dataclasses import asdict
 
-    from bounce.cli.display import best_of, brief, region, seconds
-    from bounce.cli.sheet import printable
+    from bounce.cli.words import best_of, count, region, seconds
+    from bounce.text import brief, printable
 
     with _opened(target, study) as opened:
         s, failures = opened.status, [trial for trial in opened.trials if trial.state == "failed"]
@@ -134,41 +150,38 @@ def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) ->
         failed += f" (trial {failures[-1].id}: {printable(brief(failures[-1].error))})"
     for name, text in (
         ("study", str(s.path)),
-        ("done", f"{s.done} of {s.planned}, {s.remaining} to ask for{exhausted}"),
+        ("done", f"{s.done} of {s.planned}, {s.remaining} left to ask{exhausted}"),
         ("pending", str(s.pending)),
         ("failed", failed),
         ("best", best_of(s.best)),
-        ("space", f"{s.target_dim} of {s.dimensions} dimensions, {s.restart} restart{'s' * (s.restart != 1)}"),
+        (
+            "stage",
+            f"{count(s.target_dim, 'bin')}, {count(s.dimensions, 'variable')}, {count(s.restart, 'restart')}",
+        ),
         ("region", region(s.radius, s.side)),
         ("time", f"{seconds(s.seconds_ask)} per ask, {seconds(s.seconds_eval)} per evaluation"),
-        ("run by", s.runner or "nobody at the moment"),
+        ("run by", s.runner or "nobody now"),
     ):
         print(f"{name:<9}{text}")
 
 
 def export(
     target: AnyPath,
-    out: Annotated[Path, typer.Argument(metavar="FILE", help="Ends in .csv, .json or .parquet.")],
+    out: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The file to write. Its name ends in .csv, .json or .parquet.")
+    ],
     study: StudyPath = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file of that name.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it already exists.")] = False,
 ) -> None:
-    """Write all trials to a file: CSV, JSON or Parquet."""
-    from bounce.cli.outputs import check_folder
+    """Write all trials of a study to a CSV, JSON or Parquet file."""
+    from bounce.cli.outputs import check_file
     from bounce.errors import InvalidInput
     from bounce.spec import tables
 
-    if out.suffix.lower() not in (".csv", ".json", ".parquet"):
-        raise InvalidInput(f"the file must end in .csv, .json or .parquet, not {out.name!r}")
-    if out.is_dir():
-        raise InvalidInput(f"{out} is a folder; the trials go to a file")
-    if out.exists() and not overwrite:
-        raise InvalidInput(f"{out} already exists: choose another name, or use --overwrite")
-    if not out.parent.is_dir():
-        raise InvalidInput(f"there is no folder {str(out.parent)!r} for the file")
-    check_folder(out.parent)
+    check_file(out, (".csv", ".json", ".parquet"), overwrite=overwrite)
     with _opened(target, study) as opened:
         found = opened.trials
-    part = out.with_name(out.name + ".part")  # what is there stays whole until the new file is
+    part = out.with_name(out.name + ".part")  # an existing file is replaced only by a complete one
     try:
         if out.suffix.lower() == ".parquet":
             tables.to_parquet(found, part)
@@ -180,19 +193,22 @@ def export(
         raise InvalidInput(f"{out} cannot be written: {error.strerror}") from None
     finally:
         part.unlink(missing_ok=True)
-    print(f"{len(found)} trials in {out}")
+    print(f"{len(found)} trials written to {out}")
 
 
 def plot(
     targets: Annotated[
         list[Path],
-        typer.Argument(metavar="STUDY|TRACE", help="A study or its spec, or traces; seeds are averaged."),
+        typer.Argument(metavar="STUDY|TRACE", help="A study or its spec, or traces. Traces are averaged over seeds."),
     ],
     study: StudyPath = None,
-    out: Annotated[Path, typer.Option(help="Where the picture goes (PNG, SVG or PDF).")] = Path("bounce.png"),
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The picture to write, a PNG, SVG or PDF file.")] = Path(
+        "bounce.png"
+    ),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the picture if it already exists.")] = False,
 ) -> None:
-    """Draw how a study went, or compare traces of benchmarks."""
-    check_picture(out)
+    """Draw the values of a study, or compare traces of benchmarks."""
+    check_picture(out, overwrite=overwrite)
     if all(target.suffix == ".jsonl" for target in targets):
         from bounce.benchmarks.traces import read
         from bounce.report.plots import comparison
@@ -203,23 +219,23 @@ def plot(
         from bounce.report.plots import convergence
 
         if len(targets) > 1:
-            raise InvalidInput("one study can be drawn at a time, or several traces that end in .jsonl")
+            raise InvalidInput("give one study, or one or more traces that end in .jsonl")
         with _opened(targets[0], study) as opened:
             maximize = opened.options["direction"] == "maximize"
             if opened.best is None:
-                raise InvalidInput(f"there is nothing to draw: {targets[0]} has no values yet")
+                raise InvalidInput(f"{targets[0]} has no values yet, so there is nothing to draw")
             convergence(opened.trials, out, title=targets[0].stem, maximize=maximize)
     print(out)
 
 
 def place(described: Spec, study: Path | None) -> Path:
-    """Return where a spec's study is."""
+    """Return the file of a spec's study."""
     from bounce.errors import InvalidStudy
 
     if study is None:
         return described.study
     if not study.name or study.is_dir():
-        raise InvalidStudy(f"--study {str(study)!r} is a folder; a study is a file")
+        raise InvalidStudy(f"--study {str(study)!r} is a folder, but a study is a file")
     return study
 
 
@@ -236,16 +252,18 @@ def _opened(target: Path, study: Path | None, *, create: bool = False) -> Iterat
         if not create and not path.exists():
             by_hand = described.objective is None and described.command is None
             raise InvalidStudy(
-                f"there is no study {path} yet: bounce {'ask' if by_hand else 'run'} {target} creates it"
+                f"the study {path} does not exist; bounce {'ask' if by_hand else 'run'} {target} creates it"
             )
         given = {"space": described.space, **described.settings} if create else {}
         with Study.open(path, **given) as opened:
             yield opened
     else:
         if study is not None:
-            raise InvalidStudy(f"--study {study} is for specs; {target} is no .toml file, so it is the study")
+            raise InvalidStudy(
+                f"--study is only for specs, which end in .toml, and {target} is not one: leave --study out"
+            )
         if not target.exists():
-            raise InvalidStudy(f"there is no study {target}: bounce run or bounce ask with its spec creates it")
+            raise InvalidStudy(f"the study {target} does not exist; bounce run or bounce ask with its spec creates it")
         with Study.open(target) as opened:
             yield opened
 
@@ -261,7 +279,7 @@ def _print_trials(found: Sequence[Trial], form: Format, *, to_fill: bool = False
     elif form is Format.csv:
         sys.stdout.write(tables.form(found) if to_fill else tables.to_csv(found))
     elif not found:
-        print("nothing is pending" if to_fill else "no trials yet")
+        print("no trial is pending" if to_fill else "no trials yet")
     else:
         console = Console()
         for table in sheet(found, console.width, to_fill=to_fill):
@@ -269,7 +287,7 @@ def _print_trials(found: Sequence[Trial], form: Format, *, to_fill: bool = False
 
 
 def print_result(opened: Study, *, as_json: bool) -> None:
-    """Print the best trial of a study, and how many there are."""
+    """Print the best trial of a study, and how many trials are done and failed."""
     import json
     from dataclasses import asdict
 

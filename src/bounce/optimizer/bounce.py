@@ -34,7 +34,7 @@ from bounce.spaces.change import Change
 from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import after, improves
-from bounce.trial import ASKED, VALUED, Trial, is_single, listed
+from bounce.trial import ASKED, STATES, VALUED, Trial, is_single, listed
 
 
 class Bounce:
@@ -49,7 +49,7 @@ class Bounce:
     >>> opt.best.point
     """
 
-    @shows_options
+    @shows_options({})
     def __init__(self, space: Space, budget: int, **options: Unpack[RunOptions]) -> None:
         if not isinstance(space, Space):
             raise InvalidOption(f"space must be a bounce.Space, not {space!r}", option="space")
@@ -250,6 +250,12 @@ class Bounce:
         self._planner = replace(self._planner)  # its caches are of the data before
         return i
 
+    def note(self, trial: Trial | int, text: str) -> int:
+        """Write free text beside a trial, in place of the text that is there. Return its id."""
+        (i,) = self._ledger.ids(trial, *STATES)
+        self._ledger.edit(i, notes=self._ledger[i].trial.notes | {"note": str(text)})
+        return i
+
     def retry(self, trials: Trials) -> list[int]:
         """Make failed trials pending again. Return their ids."""
         ids = self._ledger.retry(trials)
@@ -304,6 +310,15 @@ class Bounce:
             "space": self.space.to_dict(),
             **self.changes(range(len(self._ledger))),
         }
+
+    @property
+    def touched(self) -> list[int]:
+        """The trials that changed since `forget_touched`, for whoever saves them."""
+        return sorted(self._ledger.touched)
+
+    def forget_touched(self) -> None:
+        """Count all changes as saved."""
+        self._ledger.touched.clear()
 
     def changes(self, trials: Iterable[int]) -> dict[str, Any]:
         """Return what may differ in `state_dict` when nothing happened but to these trials."""

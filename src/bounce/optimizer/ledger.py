@@ -51,6 +51,8 @@ class Ledger:
         self.records: list[Record] = []
         self.tells = 0
         self.keys: set[bytes] = set()
+        self.touched: set[int] = set()
+        """The trials that changed since somebody last saved them."""
 
     @classmethod
     def restored(cls, space: Space, trials: Sequence[Mapping[str, Any]], tells: int) -> Ledger:
@@ -113,6 +115,7 @@ class Ledger:
         """Add trials at the end, and return their ids."""
         new = list(records)
         self.records += new
+        self.touched.update(record.id for record in new)
         if new:
             self.keys.update(self.space.keys(np.stack([record.codes for record in new])))
         return [record.id for record in new]
@@ -157,10 +160,14 @@ class Ledger:
 
     def edit(self, i: int, **changes: Any) -> None:
         """Change fields of a trial."""
-        self.records[i] = replace(self.records[i], trial=replace(self.records[i].trial, **changes))
+        self._put(i, trial=replace(self.records[i].trial, **changes))
+
+    def _put(self, i: int, **changes: Any) -> None:
+        self.records[i] = replace(self.records[i], **changes)
+        self.touched.add(i)
 
     def _told(self, i: int) -> None:
-        self.records[i] = replace(self.records[i], told=self.tells)
+        self._put(i, told=self.tells)
         self.tells += 1
 
     def checked(self, outcomes: Iterable[Outcome]) -> list[tuple[Outcome, Codes | None]]:
@@ -197,7 +204,7 @@ class Ledger:
         if np.array_equal(codes, record.codes):
             return
         asked = record.codes if record.asked_codes is None else record.asked_codes
-        self.records[i] = replace(record, codes=codes, asked_codes=asked)
+        self._put(i, codes=codes, asked_codes=asked)
         self.edit(i, point=self.space.decode(codes[None])[0])
         self.keys.update(self.space.keys(codes[None]))
 
@@ -218,7 +225,7 @@ class Ledger:
         ids = self.ids(trials, "failed")
         for i in ids:
             self.edit(i, state="pending", error=None, seconds_eval=None)
-            self.records[i] = replace(self.records[i], told=None)
+            self._put(i, told=None)
         return ids
 
     def withdraw(self, trials: Trials) -> list[int]:
@@ -252,6 +259,7 @@ class Ledger:
             outside = replace(record, trial=replace(trial, state="outside"), codes=np.zeros(len(space)), was=was)
             ledger.records.append(replace(outside, told=None, asked_codes=None))
         ledger.keys = ledger._known_keys()
+        ledger.touched = set(range(len(ledger)))
         return ledger
 
     def complete_batch(self, i: int) -> list[Record]:
@@ -267,7 +275,7 @@ class Ledger:
     def count(self, records: Iterable[Record]) -> None:
         """Note that trials have moved the region, which they do once."""
         for record in records:
-            self.records[record.id] = replace(self.records[record.id], counted=True)
+            self._put(record.id, counted=True)
 
     def _known_keys(self) -> set[bytes]:
         kept = [record for record in self.records if record.trial.state not in ("withdrawn", "outside")]

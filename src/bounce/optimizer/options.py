@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, TypedDict, TypeVar
 
-from bounce.errors import InvalidOption
+from bounce.errors import InvalidOption, quoted
 from bounce.method import Method
 from bounce.subspace.trust_region import STRATEGIES
 
@@ -38,7 +38,7 @@ def whole(name: str, value: object, least: int) -> int:
     except TypeError:
         number = None
     if number is None or isinstance(value, bool) or number < least:
-        raise InvalidOption(f"{name} must be an integer of at least {least}, not {value!r}", option=name)
+        raise InvalidOption(f"{name} must be an integer of at least {least}, not {quoted(value)}", option=name)
     if number > LARGEST and name != "seed":
         raise InvalidOption(f"{name} must be at most {LARGEST}, not {value!r}", option=name)
     return number
@@ -47,7 +47,7 @@ def whole(name: str, value: object, least: int) -> int:
 def _one_of(name: str, value: object, allowed: Iterable[str]) -> None:
     names = list(allowed)
     if not isinstance(value, str) or value not in names:
-        raise InvalidOption(f"{name} must be one of {names}, not {value!r}", option=name)
+        raise InvalidOption(f"{name} must be {' or '.join(map(repr, names))}, not {quoted(value)}", option=name)
 
 
 def _about(default: Any, text: str) -> Any:
@@ -81,7 +81,9 @@ class Options:
         _one_of("direction", self.direction, DIRECTIONS)
         _one_of("trust_region", self.trust_region, STRATEGIES)
         if not isinstance(self.low_sequency, bool):
-            raise InvalidOption(f"low_sequency must be true or false, not {self.low_sequency!r}", option="low_sequency")
+            raise InvalidOption(
+                f"low_sequency must be true or false, not {quoted(self.low_sequency)}", option="low_sequency"
+            )
         object.__setattr__(self, "method", Method.of(self.method))
 
     @property
@@ -130,18 +132,27 @@ def unknown_option(name: str, known: Iterable[str]) -> InvalidOption:
     return InvalidOption(f"unknown option {name!r}{hint} The options are {listed}", option=name)
 
 
-def shows_options(function: F) -> F:
-    """Show the options in the signature of a function that takes them as `**options`, for `help` and notebooks."""
-    signature = inspect.signature(function)
-    shown = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    taken = {p.name for p in shown}
-    shown += [
-        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=_default(f), annotation=f.type)
-        for f in fields(Options)
-        if f.name not in taken
-    ]
-    function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
-    return function
+def shows_options(beside: Mapping[str, Any]) -> Callable[[F], F]:
+    """Show the options in the signature of a function that takes them as `**options`, for `help` and notebooks.
+
+    `beside` are further keyword arguments with their defaults.
+    """
+
+    def shown(function: F) -> F:
+        signature = inspect.signature(function)
+        named = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        taken = {p.name for p in named}
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        named += [inspect.Parameter(name, keyword, default=default) for name, default in beside.items()]
+        named += [
+            inspect.Parameter(f.name, keyword, default=_default(f), annotation=f.type)
+            for f in fields(Options)
+            if f.name not in taken
+        ]
+        function.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
+        return function
+
+    return shown
 
 
 def _default(option: Field[Any]) -> Any:

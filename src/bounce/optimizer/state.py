@@ -31,13 +31,15 @@ OWN = ("codes", "batch", "told", "asked_codes", "enqueued", "counted", "was", "f
 RECORD = (*STORED, *OWN)
 """The keys of a record's document."""
 
-RENAMED = {"space": "stage", "radius": "radius", "side": "side"}  # fields of a trial, version 1 to 2
-NEW: dict[str, Any] = {
+RENAMED = {"space": "stage", "length_comb": "radius", "length_cont": "side"}  # fields of a trial, version 1 to 2
+NEW: dict[str, Any] = {  # fields of a trial that version 1 did not have
+    "notes": {},
     "asked_codes": None,
     "enqueued": False,
     "counted": False,
-    "notes": {},
-}  # fields of a trial, new in version 2
+    "was": None,
+    "former_point": None,
+}
 PLAIN = {
     "targets": "raw",
     "caution": 1.0,
@@ -258,7 +260,7 @@ def upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
         "version": VERSION,
         "options": _options_of_1(state["options"]),
         "head": _head_of_1(state["head"]),
-        "trials": [NEW | {RENAMED.get(name, name): x for name, x in trial.items()} for trial in state["trials"]],
+        "trials": [{**NEW} | {RENAMED.get(name, name): x for name, x in trial.items()} for trial in state["trials"]],
     }
 
 

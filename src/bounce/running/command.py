@@ -1,7 +1,7 @@
 """Commands: a program with arguments as the objective, run without a shell.
 
-Each run is a process group of its own, and the whole group is gone when its trial has an outcome. Only a process
-that leaves its group on purpose (a daemon) can stay behind.
+Each evaluation runs in a process group of its own, and the whole group is killed before the trial gets its outcome.
+Only a process that leaves its group on purpose (a daemon) survives.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tempfile import TemporaryFile
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
-from bounce.errors import EvaluationFailed, InvalidOption, InvalidTell
+from bounce.errors import EvaluationFailed, InvalidOption, InvalidTell, quoted
 from bounce.running.evaluation import Outcome, said
 from bounce.running.template import Template
 from bounce.text import number, written
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
     from bounce.spaces.space import Space
 
 GRACE = 2.0  # seconds between SIGTERM and SIGKILL
-LONGEST_VARIABLE = 128 * 1024  # bytes of an environment variable on Linux, its name and end included
-SEARCHED = 1024 * 1024  # bytes at the end of standard output in which the value must be
-QUOTED_LINES, QUOTED_CHARACTERS = 10, 2000  # of standard error, in the text of a failure
+LONGEST_VARIABLE = 128 * 1024  # bytes of an environment variable on Linux, including its name and the final NUL
+SEARCHED = 1024 * 1024  # bytes at the end of standard output that are searched for the value
+QUOTED_LINES, QUOTED_CHARACTERS = 10, 2000  # how much of standard error a failure quotes
 
 
 @dataclass(frozen=True)
 class Command:
-    """A program with arguments as an evaluator: what it prints is the value.
+    """A program with arguments as an evaluator: the value is what it prints.
 
-    `{NAME}` in an argument stands for the value of a parameter, `{{` and `}}` for braces. Nothing goes through a
-    shell, so a value stays one argument whatever is in it; write `--name={x}` rather than `--name`, `{x}` where a
-    value may begin with a dash. The point is also JSON on standard input and in `BOUNCE_POINT` (where it fits),
-    the trial's id is in `BOUNCE_TRIAL`. The value is the last line of standard output that is a number, or a JSON
-    object with a number as `value`.
+    `{NAME}` in an argument stands for the value of a parameter, `{{` and `}}` for single braces. No shell is involved,
+    so a value is always one argument, whatever it contains. Write `--name={x}` rather than `--name`, `{x}` if a value
+    may begin with a dash. The program also gets the point as JSON, on standard input and in the environment variable
+    `BOUNCE_POINT` (unless it is too long for one), and the trial's id in `BOUNCE_TRIAL`. The value is the last line of
+    standard output that is a number, or a JSON object with a number as `value`.
 
-    A path with a slash is relative to `folder`, where the program runs. Standard output and error are kept as
-    `00017.out` and `00017.err` in `logs`. After `timeout` seconds the program and its children are killed.
-    A copy, or what comes out of a pickle, is running nothing and has not been stopped.
+    The program runs in `folder`; its own path, if it has a slash, is relative to that. Standard output and error are
+    kept as `00017.out` and `00017.err` in `logs`. After `timeout` seconds the program and its children are killed.
+    A copy, or an unpickled object, runs nothing and has not been stopped.
     """
 
     arguments: Sequence[str]
@@ -62,10 +62,10 @@ class Command:
 
     def __post_init__(self) -> None:
         if not hasattr(os, "killpg"):
-            raise InvalidOption("a command needs the process groups of Linux or macOS; use a Python objective here")
+            raise InvalidOption("a command needs process groups, which Windows lacks: use a Python objective instead")
         given = self.arguments
         if isinstance(given, str | bytes) or not isinstance(given, Sequence) or not given:
-            raise InvalidOption(f"a command must be a list of strings that is not empty, not {given!r}")
+            raise InvalidOption(f"a command must be a non-empty list of strings, not {given!r}")
         for argument in given:
             if not isinstance(argument, str) or "\0" in argument:
                 raise InvalidOption(f"a command's arguments must be strings without NUL, not {argument!r}")
@@ -83,12 +83,12 @@ class Command:
         return Command, (self.arguments, self.timeout, self.folder, self.logs)
 
     def check(self, space: Space) -> None:
-        """Refuse placeholders that name no parameter, and a program that is not there."""
+        """Refuse placeholders that name no parameter, and a program that does not exist."""
         self.check_placeholders(space)
         self.check_program()
 
     def check_placeholders(self, space: Space) -> None:
-        """Refuse placeholders that name no parameter, or one with values that no argument can hold."""
+        """Refuse placeholders that name no parameter, and parameters with a value that cannot be an argument."""
         parameters = {parameter.name: parameter for parameter in space.parameters}
         for template in self._templates:
             for place in template.places:
@@ -96,45 +96,47 @@ class Command:
                 values = map(parameter.decode, parameter.all_codes()) if parameter.cardinality else ()
                 for value in values:
                     if "\0" in written(value):
-                        raise InvalidOption(f"{parameter.name!r}: {value!r} holds NUL, which no argument can")
+                        raise InvalidOption(
+                            f"{parameter.name!r}: the value {value!r} contains NUL, so it cannot be an argument"
+                        )
 
     def check_program(self) -> None:
-        """Refuse a program that is not there or cannot be executed."""
+        """Refuse a program that does not exist or cannot be executed."""
         assert self.folder is not None
         program = self._templates[0].filled({})
         if "/" not in program:
             if shutil.which(program) is None:
                 raise InvalidOption(
-                    f"there is no program {program!r} in PATH; './{program}' would be one in {str(self.folder)!r}"
+                    f"the program {program!r} is not in PATH; write './{program}' if it is in {str(self.folder)!r}"
                 )
             return
         path = self.folder / program
         if not path.is_file():
-            raise InvalidOption(f"there is no program {str(path)!r}")
+            raise InvalidOption(f"the program {str(path)!r} does not exist")
         if not os.access(path, os.X_OK):
-            raise InvalidOption(f"{str(path)!r} cannot be executed: chmod +x makes it a program")
+            raise InvalidOption(f"{str(path)!r} cannot be executed: make it executable with chmod +x")
 
     def within(self, limit: float, /) -> Command:
-        """Return the same command with a timeout of no more than some seconds."""
+        """Return the same command with a timeout of at most this many seconds."""
         timeout = seconds(limit)
         assert timeout is not None
         return replace(self, timeout=timeout if self.timeout is None else min(self.timeout, timeout))
 
     def evaluate(self, trial: Trial, /) -> Outcome:
-        """Run the program; whatever goes wrong is an outcome."""
+        """Run the program; a failure of any kind is an outcome."""
         start = time.perf_counter()
         try:
             value = self._run(trial)
         except EvaluationFailed as error:
             return Outcome.failed(str(error), time.perf_counter() - start, error)
-        except Exception as error:  # no such program, no room for its output, no more processes
+        except Exception as error:  # the program is missing, the disk is full, there are too many processes
             hint = "; a script needs a first line such as #!/bin/sh" if _no_format(error) else ""
             failure = EvaluationFailed(f"the command could not be run: {said(error)}{hint}")
             return Outcome.failed(str(failure), time.perf_counter() - start, failure)
         return Outcome(value, None, time.perf_counter() - start)
 
     def stop(self) -> None:
-        """Kill what this object is running, and fail what it is asked to run later."""
+        """Kill what this object is running, and fail every later evaluation."""
         self._groups.stop()
 
     def _run(self, trial: Trial) -> float:
@@ -144,7 +146,7 @@ class Command:
         if len("BOUNCE_POINT=") + len(point) < LONGEST_VARIABLE:
             environment["BOUNCE_POINT"] = point.decode("ascii")
         with ExitStack() as files:
-            given = files.enter_context(TemporaryFile())  # a file: the program may leave it unread
+            given = files.enter_context(TemporaryFile())  # a file, not a pipe: the program need not read it
             given.write(point + b"\n")
             given.seek(0)
             out, err = (files.enter_context(self._log(trial, suffix)) for suffix in ("out", "err"))
@@ -161,7 +163,7 @@ class Command:
             try:
                 self._groups.add(process.pid)
                 in_time = self._wait(process)
-            finally:  # its children too, whatever became of it
+            finally:  # its children too, however it ended
                 self._groups.kill(process.pid)
                 process.wait()
             self._groups.refuse_if_stopped()
@@ -174,7 +176,7 @@ class Command:
             return _value(out)
 
     def _wait(self, process: subprocess.Popen[bytes]) -> bool:
-        """Wait for the end of a program, and say whether it came in time."""
+        """Wait for a program to end; return whether it ended in time."""
         try:
             process.wait(self.timeout)
         except subprocess.TimeoutExpired:
@@ -210,7 +212,7 @@ class _Groups:
         self.refuse_if_stopped()
 
     def kill(self, group: int) -> None:
-        """Kill what is left of a group; its number was in use a moment ago, so it is nobody else's yet."""
+        """Kill what is left of a group, at once: later its number could belong to another group."""
         with self._lock:
             self._running.discard(group)
             _kill(group)
@@ -223,12 +225,12 @@ class _Groups:
 
 
 def _kill(group: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # it is gone, or only zombies are left (macOS)
+    with suppress(ProcessLookupError, PermissionError):  # it has ended, or only zombies are left (macOS)
         os.killpg(group, signal.SIGKILL)
 
 
 def seconds(timeout: object) -> float | None:
-    """Return a timeout, or say that it is none."""
+    """Return a timeout as a positive number; refuse anything else."""
     if timeout is None:
         return None
     try:
@@ -236,7 +238,7 @@ def seconds(timeout: object) -> float | None:
     except InvalidTell:
         seconds = 0.0
     if seconds <= 0:
-        raise InvalidOption(f"timeout must be a positive number of seconds, not {timeout!r}")
+        raise InvalidOption(f"timeout must be a positive number of seconds, not {quoted(timeout)}", option="timeout")
     return seconds
 
 
@@ -253,10 +255,12 @@ def _status(code: int) -> str:
 
 
 def _last(file: IO[bytes], most: int) -> tuple[bytes, bool]:
-    """Return the last bytes of a file, and whether these are all there is."""
+    """Return the last bytes of a file, and whether that is the whole file."""
     size = os.fstat(file.fileno()).st_size
     start = max(0, size - most)
-    return os.pread(file.fileno(), size - start, start), start == 0  # a daemon that goes on writing is not disturbed
+    return os.pread(
+        file.fileno(), size - start, start
+    ), start == 0  # does not move the position, for a daemon that still writes
 
 
 def _end_of(err: IO[bytes]) -> str:
@@ -268,8 +272,8 @@ def _end_of(err: IO[bytes]) -> str:
 
 
 def _value(out: IO[bytes]) -> float:
-    """Return the value that was printed last, or say why there is none."""
-    end, whole = _last(out, SEARCHED + 1)  # a byte more, to see whether a line begins after it
+    """Return the value that was printed last; fail with the reason if there is none."""
+    end, whole = _last(out, SEARCHED + 1)  # one more byte, to see whether a line begins after it
     lines = [line.decode("utf-8", "replace").strip() for line in end.splitlines()]
     if not whole:
         del lines[0]  # its beginning is missing
@@ -291,7 +295,7 @@ def _value(out: IO[bytes]) -> float:
 
 
 def _printed(line: str) -> float | None:
-    """Return the value that a line gives, NaN if it gives one that is no number; None if it gives none."""
+    """Return the value in a line: NaN if it is not a number, None if the line has no value."""
     if not line.startswith("{"):
         return number(line)
     try:

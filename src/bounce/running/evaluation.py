@@ -1,7 +1,7 @@
-"""Evaluations: a trial goes in, an outcome comes out, on whatever machine.
+"""Evaluations: a trial goes in, an outcome comes out, on any machine.
 
-An evaluator is what an executor is handed: it pickles, and its `evaluate` never raises for what an objective does
-wrong. So an exception of a future is a fault of the machinery, never of the objective.
+An evaluator is what an executor receives. It can be pickled, and its `evaluate` turns every error of the objective into
+an outcome. So an exception of a future is always a fault of the executor, never of the objective.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Outcome:
     seconds: float | None
     """How long it took, if known."""
     exception: Exception | None = None
-    """The objective's exception, where there is one that can travel between processes."""
+    """The objective's exception, if it can be sent between processes."""
     traceback: str | None = None
     """The objective's traceback, as text."""
 
@@ -44,16 +44,16 @@ class Evaluator(Protocol):
 
     @property
     def own_process(self) -> bool:
-        """Whether each evaluation starts a process of its own, so that threads are workers enough."""
+        """Whether each evaluation starts its own process, so that threads can serve as workers."""
 
     def within(self, seconds: float, /) -> Evaluator:
-        """Return the same with a time limit for an evaluation, if it can enforce one itself."""
+        """Return an evaluator with a time limit for each evaluation, if it can enforce one itself."""
 
     def evaluate(self, trial: Trial, /) -> Outcome:
         """Evaluate a trial; a failure is an outcome too."""
 
     def stop(self) -> None:
-        """End what is running at once; called from another thread, when nobody waits any longer."""
+        """End what is running at once; called from another thread, when the run has ended."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Function:
     own_process: ClassVar[bool] = False
 
     def within(self, seconds: float, /) -> Function:
-        """Return the same: what a function does can be limited only from outside, by ending its process."""
+        """Return the same: only ending its process can limit the time of a function."""
         return self
 
     def evaluate(self, trial: Trial, /) -> Outcome:
@@ -85,7 +85,7 @@ class Function:
 
 
 def evaluate(evaluator: Evaluator, trial: Trial, again: bool = False) -> Outcome:
-    """Evaluate in another process or thread, and return an outcome that can travel.
+    """Evaluate in another process or thread, and return an outcome that can be sent back.
 
     `again` marks a second attempt, so that an executor that caches calls does not return the first one's result.
     """
@@ -101,11 +101,11 @@ def evaluate(evaluator: Evaluator, trial: Trial, again: bool = False) -> Outcome
 
 
 def _traceback(error: Exception) -> str | None:
-    """Return the traceback of an exception from the objective on, without our own frames."""
+    """Return the traceback of an exception, beginning with the objective's own frame."""
     try:
         own = error.__traceback__
         return "".join(traceback.format_exception(type(error), error, own.tb_next if own is not None else None))
-    except Exception:  # an exception of the user's that cannot be printed
+    except Exception:  # the exception's own `__str__` fails
         return None
 
 
@@ -113,5 +113,5 @@ def said(error: BaseException) -> str:
     """Return an exception as one text: its type and its message."""
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:  # an exception of the user's that cannot be printed
+    except Exception:  # the exception's own `__str__` fails
         return type(error).__name__

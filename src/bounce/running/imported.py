@@ -18,9 +18,9 @@ from bounce.trial import Trial
 
 @dataclass(frozen=True)
 class Imported:
-    """A function in a module as an evaluator; only its name travels to other processes.
+    """A function in a module as an evaluator; only its name is sent to other processes.
 
-    Modules in `folder` come before all others that are not loaded yet.
+    `folder` is searched for the module first.
     """
 
     name: str
@@ -37,12 +37,12 @@ class Imported:
         object.__setattr__(self, "folder", Path(self.folder).absolute())
 
     def function(self) -> Objective:
-        """Import the function, or say why that is impossible."""
+        """Import the function; refuse a name that cannot be imported."""
         module_name, function_name = self.name.split(":")
         if str(self.folder) not in sys.path:
             sys.path.insert(0, str(self.folder))
         if module_name not in sys.modules:
-            invalidate_caches()  # the file may be newer than what was last seen of its folder
+            invalidate_caches()  # the file may be newer than the cached listing of its folder
         try:
             module = import_module(module_name)
         except (Exception, SystemExit) as error:
@@ -51,8 +51,8 @@ class Imported:
         meant, loaded = PathFinder.find_spec(top, [str(self.folder)]), sys.modules[top]
         if meant is not None and meant.origin not in (None, getattr(loaded, "__file__", None)):
             raise InvalidOption(
-                f"objective {self.name!r} cannot be imported: another module {top!r} is loaded already, "
-                "so the file needs another name"
+                f"objective {self.name!r} cannot be imported: another module {top!r} is already loaded, "
+                "so rename the file"
             )
         try:
             function = operator.attrgetter(function_name)(module)
@@ -66,7 +66,7 @@ class Imported:
         return found
 
     def within(self, seconds: float, /) -> Imported:
-        """Return the same: what a function does can be limited only from outside, by ending its process."""
+        """Return the same: only ending its process can limit the time of a function."""
         return self
 
     def evaluate(self, trial: Trial, /) -> Outcome:

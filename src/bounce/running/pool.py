@@ -1,7 +1,7 @@
 """A pool of processes that survives the death of any of them.
 
-Every worker process belongs to one thread here, which hands it a call and waits. So it is known whose call a dead
-process had, a call that takes too long can be killed alone, and the next call finds a new process.
+Every worker process belongs to one thread of this process, which sends it a call and waits. So the pool knows which
+call a dead process was making, can kill one slow call alone, and starts a new process for the next call.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -29,11 +30,11 @@ class WorkerDied(BrokenExecutor):
 
 
 class CallTooLong(Exception):
-    """A call took longer than it may; its process was killed."""
+    """A call exceeded the time limit; its process was killed."""
 
 
 class Pool(Executor):
-    """An executor of worker processes, with a limit to the seconds of each call."""
+    """An executor of worker processes, with a time limit in seconds for each call."""
 
     def __init__(self, workers: int, timeout: float | None = None) -> None:
         self._timeout = timeout
@@ -68,7 +69,7 @@ class Pool(Executor):
                 worker.kill()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Close the pool; with `wait`, when the calls that were submitted are done."""
+        """Close the pool; with `wait`, after the submitted calls have ended."""
         self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
         if wait:
             self.kill()
@@ -78,13 +79,14 @@ class _Worker:
     """A process that makes calls, one at a time."""
 
     def __init__(self) -> None:
-        # Not plain fork: this process has threads. The server starts a worker in milliseconds, where there is one.
+        # Not plain fork, since this process has threads. A fork server starts a worker in milliseconds.
         context = get_context("spawn" if sys.platform == "win32" else "forkserver")
         if sys.platform != "win32":
             context.set_forkserver_preload(["bounce.running.evaluation"])
         self._connection, theirs = context.Pipe()
         self._process: BaseProcess = context.Process(target=serve, args=(theirs,))  # type: ignore[attr-defined]
-        self._process.start()
+        with _main_as_workers_see_it():
+            self._process.start()
         theirs.close()
 
     @property
@@ -95,7 +97,7 @@ class _Worker:
         """End the process, and what it has started."""
         try:
             os.killpg(self._process.pid or 0, signal.SIGKILL)
-        except (AttributeError, ProcessLookupError, PermissionError):  # no group of its own, or none any more
+        except (AttributeError, ProcessLookupError, PermissionError):  # it has no group of its own, or has ended
             self._process.kill()
 
     def call(self, call: bytes, timeout: float | None) -> Any:
@@ -112,9 +114,10 @@ class _Worker:
             self._connection.send_bytes(call)
             unreadable = self._connection.recv()
             if unreadable is not None:
+                threads = "" if timeout is not None else ", or use executor=ThreadPoolExecutor(n)"
                 raise ExecutorFailed(
                     f"a worker process could not load the objective ({unreadable}): define it in a module or a "
-                    "script that workers can import, or use executor=ThreadPoolExecutor(n)"
+                    f"script that workers can import{threads}"
                 )
             if timeout is not None and not self._connection.poll(timeout):
                 raise CallTooLong(f"the evaluation took more than {timeout:g} s")
@@ -131,10 +134,31 @@ class _Worker:
         return result
 
 
+def main_is_importable() -> bool:
+    """Return whether workers can import `__main__`: not if it is a notebook, a session or standard input."""
+    main = sys.modules["__main__"]
+    return getattr(main, "__spec__", None) is not None or os.path.isfile(getattr(main, "__file__", ""))
+
+
+@contextmanager
+def _main_as_workers_see_it() -> Iterator[None]:
+    """Hide the file of a `__main__` from standard input, `<stdin>`, which a new process would try to run."""
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    if file is None or main_is_importable():
+        yield
+        return
+    del main.__file__
+    try:
+        yield
+    finally:
+        main.__file__ = file
+
+
 def serve(connection: Connection) -> None:
-    """Make calls until the other side is gone."""
+    """Make calls until the other side closes the connection."""
     if hasattr(os, "setsid"):
-        os.setsid()  # Ctrl-C is for the parent, which decides; and what a call starts can be killed with it
+        os.setsid()  # Ctrl-C reaches the parent only, and killing the group kills what a call has started
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:

@@ -1,19 +1,19 @@
-"""A run: trials go out to an executor, outcomes come back, until there is nothing left to do.
+"""A run: trials go out to an executor, outcomes come back, until nothing is left to evaluate.
 
-At most `workers` evaluations are out; `batch_size` trials are asked for whenever that many places are free. Equal
-numbers give the synchronous batches of the paper, a batch size of 1 full asynchrony. What happens next depends on
-nothing but the source and the order of the outcomes, so a run that was killed continues as if it had not been.
+At most `workers` evaluations run at a time; `batch_size` trials are asked for whenever that many workers are free.
+Equal numbers give the synchronous batches of the paper, a batch size of 1 full asynchrony. The next step depends only
+on the source and on the order of the outcomes, so a run that was killed continues as if it had not been.
 
-Until something succeeds, failures that look alike are held back: their trials stay pending. If the objective is
-broken, the run ends and has cost no budget.
+The first failures of a run are held back while they have the same error and nothing has succeeded: their trials stay
+pending. If the objective is broken, the run ends and has cost no budget.
 """
 
 from __future__ import annotations
 
 import logging
 import pickle
+import pickletools
 import signal
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -32,14 +32,15 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from bounce.errors import EvaluationFailed, ExecutorFailed, InvalidOption, NothingToAsk
 from bounce.running.evaluation import Evaluator, Function, Outcome, evaluate, said
-from bounce.running.pool import CallTooLong, Pool
+from bounce.running.pool import CallTooLong, Pool, main_is_importable
+from bounce.text import brief
 from bounce.trial import Trial
 
 logger = logging.getLogger("bounce")
 
-ALIKE = 3  # failures in the same way, before anything succeeds, that end a run
-FAILURES = 10  # failures of any sort, before anything succeeds, that end a run
-NOTICE = 0.5  # seconds: a signal that comes just before a wait is noticed only after it
+ALIKE = 3  # first failures with the same error, before anything succeeds, that end a run
+FAILURES = 10  # failures of any kind, before anything succeeds, that end a run
+NOTICE = 0.5  # seconds: a signal that arrives just before a wait is handled after it
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -60,7 +61,7 @@ class Asker(Protocol):
 
     @property
     def remaining(self) -> int:
-        """How many may still be asked for."""
+        """How many trials may still be asked for."""
 
     @property
     def best(self) -> Trial | None:
@@ -81,14 +82,14 @@ class Inline(Executor):
     """The calling process as an executor."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call a function now; what it raises goes straight to the caller."""
+        """Call a function now; the caller gets what it raises."""
         future: Future[T] = Future()
         future.set_result(fn(*args, **kwargs))
         return future
 
 
 class Interrupt:
-    """Ctrl-C within a block: the first asks to stop, the second stops."""
+    """Ctrl-C within a block: the first one asks the run to stop, the second one stops it at once."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -125,11 +126,12 @@ class Run:
         self._held: list[tuple[Trial, Outcome]] = []
         self._failures = 0
         self._first: Outcome | None = None
+        self._first_id: int | None = None
         self._exhausted = False
 
     @property
     def in_flight(self) -> int:
-        """How many evaluations are out."""
+        """How many evaluations are running."""
         return len(self._out)
 
     def run(self) -> None:
@@ -158,7 +160,7 @@ class Run:
                     self._own.shutdown()
 
     def _supply(self, interrupt: Interrupt) -> None:
-        """Ask while there is room for a batch, and hand out while a worker is free."""
+        """Ask while there is room for a batch, and submit while a worker is free."""
         while not interrupt.asked:
             while self._queue and len(self._out) < self._plan.workers:
                 self._submit(self._queue.popleft())
@@ -173,7 +175,7 @@ class Run:
     def _submit(self, trial: Trial) -> None:
         call: Callable[..., Outcome] = partial(evaluate, self._evaluator)
         arguments: tuple[Any, ...] = (trial, trial.id in self._again)
-        if self._inline:  # what stops this process stops the run
+        if self._inline:  # an exception that ends this process ends the run
             call, arguments = self._evaluator.evaluate, (trial,)
         try:
             future = self._executor.submit(call, *arguments)
@@ -181,16 +183,16 @@ class Run:
             self._replace(error)
             future = self._executor.submit(call, *arguments)
         except Exception as error:
-            if self._inline:  # it is the evaluation that raised
+            if self._inline:  # the evaluation raised it
                 raise
             raise ExecutorFailed(f"the executor takes no more evaluations ({said(error)})") from error
         self._out[future] = trial
 
     def _receive(self, future: Future[Outcome]) -> None:
-        """Take what came back: an outcome, or a fault of the executor, after which the trial goes out once more.
+        """Take an outcome, or a fault of the executor, after which the trial is evaluated again.
 
-        A second fault fails the trial, which may have caused both, but only where that is likely: not if the
-        executor just cancelled it, or if nothing has come back from this executor yet.
+        A second fault fails the trial, which may have caused both. It ends the run instead if the executor cancelled
+        the trial, or if this executor has not returned anything yet.
         """
         trial = self._out.pop(future)
         try:
@@ -230,10 +232,11 @@ class Run:
             self._executor = self._own = Pool(self._plan.workers)
 
     def _finish(self, trial: Trial, outcome: Outcome) -> None:
-        """Record an outcome; before the first success, hold back failures that look alike."""
+        """Record an outcome; before the first success, hold back the first failures if they have the same error."""
         if outcome.value is None:
             self._report(trial, outcome)
-            if self._source.best is None and all(_alike(outcome, held) for _, held in self._held):
+            first = self._failures == 0 and self._source.best is None
+            if first and all(outcome.error == held.error for _, held in self._held):
                 self._held.append((trial, outcome))
                 if len(self._held) >= self._plan.max_failures:
                     raise self._broken()
@@ -242,7 +245,7 @@ class Run:
         self._record(trial, outcome)
 
     def _release(self) -> None:
-        """Record what was held back: the objective is not broken, some points are."""
+        """Record what was held back: the objective works at other points, or fails in several ways."""
         held, self._held = self._held, []
         for trial, outcome in held:
             self._record(trial, outcome)
@@ -254,37 +257,39 @@ class Run:
             if self._failures >= FAILURES and self._source.best is None:
                 assert self._first is not None
                 raise EvaluationFailed(
-                    f"the first {self._failures} evaluations all failed; the first error was: {self._first.error}"
+                    f"the first {self._failures} evaluations of this run all failed; the first error was: "
+                    f"{self._first.error}",
+                    trial=self._first_id,
                 ) from self._first.exception
         for callback in self._plan.callbacks:
             callback(finished)
 
     def _report(self, trial: Trial, outcome: Outcome) -> None:
-        """Show a failure: the first with its traceback, the others in one line."""
-        detail = outcome.error if self._first or outcome.traceback is None else outcome.traceback.rstrip()
-        logger.warning("trial %d failed: %s", trial.id, detail)
-        self._first = self._first or outcome
+        """Show a failure: the first in full, with its traceback, the others in one line."""
+        error = outcome.error or "no reason is known"
+        if self._first is not None:
+            logger.warning("trial %d failed: %s", trial.id, brief(error))
+            return
+        self._first, self._first_id = outcome, trial.id
+        detail = error if outcome.traceback is None else f"{brief(error)}\n{outcome.traceback.rstrip()}"
+        logger.warning("trial %d failed: %s", trial.id, detail, extra={"in_full": True})
 
     def _broken(self) -> EvaluationFailed:
         trial, first = self._held[0]
         n = len(self._held)
-        hint = (
-            f"the first {n} evaluations failed in the same way ({first.error}), so the run ended. They do not count: "
-            "correct the objective and run again. If such failures are expected, set max_failures to a larger number."
+        what = "first evaluation of this run failed" if n == 1 else f"first {n} evaluations of this run failed alike"
+        message = (
+            f"the {what} ({first.error}), so the run ended. This does not count against the budget: correct the "
+            f"objective and run again. If such failures are expected, set max_failures to more than {n}"
         )
-        failure = EvaluationFailed(hint, trial=trial.id)
+        failure = EvaluationFailed(message, trial=trial.id)
         failure.__cause__ = first.exception
         return failure
 
 
-def _alike(a: Outcome, b: Outcome) -> bool:
-    """Return whether two failures have the same cause, as far as can be told: the same text."""
-    return a.error == b.error
-
-
 def executor_for(evaluator: Evaluator, workers: int, timeout: float | None) -> Executor:
-    """Return what a run uses when it is given no executor."""
-    if evaluator.own_process:  # threads that wait for the processes it starts
+    """Return the executor of a run to which none was given."""
+    if evaluator.own_process:  # a thread waits for each process it starts
         return ThreadPoolExecutor(workers, thread_name_prefix="bounce-command")
     if workers == 1 and timeout is None:
         return Inline()
@@ -297,19 +302,27 @@ def _check_sendable(evaluator: Evaluator, timeout: float | None) -> None:
     threads = "" if timeout is not None else ", or use executor=ThreadPoolExecutor(n)"
     needs = "a timeout needs worker processes, but " if timeout is not None else ""
     objective = evaluator.objective if isinstance(evaluator, Function) else None
-    main = sys.modules["__main__"]
-    if getattr(objective, "__module__", None) == "__main__" and not hasattr(main, "__file__"):
+    pickled, problem = b"", None
+    try:
+        pickled = pickle.dumps(evaluator)
+    except Exception as error:
+        problem = said(error)
+    in_main = getattr(objective, "__module__", None) == "__main__" or _refers_to_main(pickled)
+    if in_main and not main_is_importable():
         raise InvalidOption(
             f"{needs}the objective is defined in a notebook, an interactive session or standard input, which worker "
             f"processes cannot import: save it in a file such as objective.py and import it from there{threads}"
         )
-    try:
-        pickle.dumps(evaluator)
-    except Exception as error:
+    if problem is not None:
         raise InvalidOption(
-            f"{needs}the objective cannot be sent to a worker process ({said(error)}): define it with `def` at the top "
-            f"level of a module{threads}"
-        ) from None
+            f"{needs}the objective cannot be sent to {'one' if needs else 'a worker process'} ({problem}): define it "
+            f"with `def` at the top level of a module{threads}"
+        )
+
+
+def _refers_to_main(pickled: bytes) -> bool:
+    """Return whether a pickle needs something from `__main__`, directly or through a partial function."""
+    return bool(pickled) and any(argument == "__main__" for _, argument, _ in pickletools.genops(pickled))
 
 
 def checked_callbacks(callbacks: Any) -> list[Callable[[Trial], None]]:

@@ -1,6 +1,6 @@
 """Templates: an argument of a command with placeholders, filled with the values of a point.
 
-Not `str.format`: a name is all there is between the braces, and no text of a value is ever looked at.
+Not `str.format`: only a name may stand between the braces, and the text of a value is never interpreted.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from bounce.trial import Scalar
 class Place:
     """A placeholder, and the pairs of braces that touch it.
 
-    Such a pair is a brace beside the value, as in `{{"c": {C}}}`, unless only a name that holds the brace is a
-    parameter's.
+    Such a pair is a single brace beside the value, as in `{{"c": {C}}}`, unless only the name with the brace in it is
+    a parameter.
     """
 
     name: str
@@ -39,13 +39,13 @@ class Place:
         raise InvalidOption(
             f"the placeholder {{{self.name}}} names no parameter"
             + (f"; did you mean {{{near[0]}}}?" if near else "")
-            + " (a brace that is meant as it is must be doubled)"
+            + " (to write a single brace, double it)"
         )
 
 
 @dataclass(frozen=True)
 class Template:
-    """An argument: texts and placeholders in turn."""
+    """An argument: a sequence of texts and placeholders."""
 
     parts: tuple[str | Place, ...]
 
@@ -56,7 +56,7 @@ class Template:
 
     @classmethod
     def of(cls, argument: str) -> Template:
-        """Read an argument, or say which brace has no other."""
+        """Read an argument; refuse braces that do not match."""
         tokens = re.findall(r"\{+|\}+|[^{}]+", argument)
         parts: list[str | Place] = []
         inside: list[str] | None = None  # the pieces of the name, inside a placeholder

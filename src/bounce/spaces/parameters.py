@@ -3,7 +3,8 @@
 A code is one float per variable. A variable of kind real has codes in [0, 1] on a grid of 2^-52, so that
 1 − u is exact and mirroring twice gives u back, bit for bit. Every other kind has codes 0, 1, …, c − 1.
 
-The invariant: decoding a value's code gives the value back, and of all decimals with that code the shortest.
+The invariant: a decimal of up to 12 digits comes back from its code as it was given, wherever the grid tells it from
+its neighbours; of the decimals with one code, a value is shown as the shortest.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bounce.errors import InvalidPoint, InvalidSpace
+from bounce.errors import InvalidPoint, InvalidSpace, quoted
 from bounce.trial import Scalar
 
 Codes = NDArray[np.float64]
@@ -31,6 +32,7 @@ NARROWEST = 1e-12  # the least width of a real range relative to its larger end:
 SMALLEST = 1e-290  # the least width of a real range: above the subnormal doubles
 LARGEST_INTEGER = 10**12  # beyond it, doubles no longer tell all integers of a log scale apart
 DIGITS = 17  # decimal digits that tell any two doubles apart
+ROUNDING = 1  # of the digits that the value at a fraction has, how many may be wrong by rounding
 
 
 class Kind(StrEnum):
@@ -127,7 +129,7 @@ def _check_scalars(name: str, what: str, given: object) -> tuple[Scalar, ...]:
     zero_dimensional = isinstance(given, np.ndarray) and given.ndim == 0
     unordered = isinstance(given, str | bytes | Mapping | set | frozenset)
     if not isinstance(given, Iterable) or unordered or zero_dimensional:
-        raise InvalidSpace(f"{name!r}: {what} must be a list, not {given!r}", parameter=name, key=what)
+        raise InvalidSpace(f"{name!r}: {what} must be a list, not {quoted(given)}", parameter=name, key=what)
     values: list[Scalar] = []
     for item in given:
         value = _plain(item)
@@ -135,18 +137,19 @@ def _check_scalars(name: str, what: str, given: object) -> tuple[Scalar, ...]:
             isinstance(value, float) and not math.isfinite(value)
         ):
             raise InvalidSpace(
-                f"{name!r}: {what} must be strings, finite numbers, booleans or None, not {value!r}",
+                f"{name!r}: {what} must be strings, finite numbers, booleans or None, not {quoted(value)}",
                 parameter=name,
                 key=what,
             )
         values.append(value)
     if len(values) < 2:
-        raise InvalidSpace(f"{name!r}: {what} must have at least two entries, not {values!r}", parameter=name, key=what)
+        message = f"{name!r}: {what} must have at least two entries, not {quoted(values)}"
+        raise InvalidSpace(message, parameter=name, key=what)
     seen: set[tuple[str, Scalar]] = set()
     for value in values:
         if _scalar_key(value) in seen:
             raise InvalidSpace(
-                f"{name!r}: {what} must be distinct, but {value!r} appears twice", parameter=name, key=what
+                f"{name!r}: {what} must be distinct, but {quoted(value)} appears twice", parameter=name, key=what
             )
         seen.add(_scalar_key(value))
     return tuple(values)
@@ -195,7 +198,7 @@ class Real:
             number = _finite(bound)
             if number is None:
                 raise InvalidSpace(
-                    f"{self.name!r}: {side} must be a finite number, not {bound!r}", parameter=self.name, key=side
+                    f"{self.name!r}: {side} must be a finite number, not {quoted(bound)}", parameter=self.name, key=side
                 )
             object.__setattr__(self, side, number)
         _check_order(self.name, self.low, self.high)
@@ -230,14 +233,17 @@ class Real:
         if u in (0.0, 1.0):
             return self.high if u else self.low
         if self.log:
-            x = math.exp(math.log(self.low) * (1.0 - u) + math.log(self.high) * u)
-            apart = x * (math.log(self.high) - math.log(self.low)) / GRID
+            low, high = math.log(self.low), math.log(self.high)
+            x = math.exp(low * (1.0 - u) + high * u)
+            unsure = x * max((high - low) / GRID, math.ulp(low), math.ulp(high))
         else:
             x = self.low * (1.0 - u) + self.high * u
-            apart = (self.high - self.low) / GRID
+            unsure = max((self.high - self.low) / GRID, math.ulp(x))
         x = min(max(x, self.low), self.high)
-        digits = max(1, math.floor(math.log10(abs(x) / apart))) if abs(x) > apart else 1  # fewer cannot do
-        for precision in range(digits, DIGITS):
+        if abs(x) <= unsure and self.low <= 0.0 <= self.high and self.encode(0.0) == u:
+            return 0.0
+        digits = math.floor(math.log10(abs(x) / unsure)) if abs(x) > unsure else 1
+        for precision in range(max(1, digits - ROUNDING), DIGITS):
             candidate = float(f"{x:.{precision}g}")
             if self.low <= candidate <= self.high and self.encode(candidate) == u:
                 return candidate
@@ -274,7 +280,7 @@ class Integer:
                 number = None
             if number is None or isinstance(bound, bool):
                 raise InvalidSpace(
-                    f"{self.name!r}: {side} must be an integer, not {bound!r}", parameter=self.name, key=side
+                    f"{self.name!r}: {side} must be an integer, not {quoted(bound)}", parameter=self.name, key=side
                 )
             if abs(number) > LARGEST_INTEGER:
                 raise InvalidSpace(

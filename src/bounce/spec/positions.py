@@ -1,7 +1,7 @@
-"""Lines: where the keys of a TOML document stand.
+"""Positions: the line of each key of a TOML document.
 
-`tomllib` says what a document holds, but not where. This walks through a text that `tomllib` has accepted, so it
-need not look for errors, and finds every key: nothing inside a string or a comment is taken for one.
+`tomllib` returns what a document contains, but not where. This module walks through a text that `tomllib` has accepted,
+so it need not check for errors, and finds the line of every key. Strings and comments are skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLAIN = re.compile(r"[^,\]}#\n]*")
 
 
 def lines_of(text: str) -> dict[Path, int]:
-    """Return the line of every key, table and entry of an array; what has several parts stands where it begins."""
+    """Return the line of every key, table and entry of an array; a table in several parts has the line of the first."""
     return _Walk(text).lines
 
 

@@ -1,6 +1,6 @@
 """Specs: a study described in a TOML file, with the names that Python uses.
 
-A spec is refused before anything runs: the message names the file, the line and what would be right.
+A spec with a mistake is refused before anything runs. The message names the file, the line and what would be right.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from bounce.errors import InvalidInput, InvalidSpace, InvalidSpec
+from bounce.errors import InvalidInput, InvalidSpace, InvalidSpec, quoted
 from bounce.optimizer.options import SYNONYMS, Options, whole
 from bounce.running.command import Command, seconds
 from bounce.running.evaluation import Evaluator
@@ -26,11 +26,11 @@ from bounce.spaces.space import Space
 from bounce.spec.positions import Path as Keys
 from bounce.spec.positions import lines_of
 
-RUN = ("budget", "batch_size", "seed", "direction")  # options that stand at the top
+RUN = ("budget", "batch_size", "seed", "direction")  # options at the top of the file
 HOW = ("workers", "timeout", "max_failures")  # how evaluations run
 TOP = ("name", *RUN, *HOW, "objective", "command", "options", "parameters")
 OPTIONS = tuple(f.name for f in fields(Options) if f.name not in RUN)
-LONGEST_NAME = 200  # bytes: a file's name has at most 255, and endings come after this
+LONGEST_NAME = 200  # bytes: a file name has at most 255, and suffixes are added to this one
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Spec:
     objective: str | None = None
     command: tuple[str, ...] | None = None
     line: int | None = field(default=None, repr=False, compare=False)
-    """Where the objective or the command stands."""
+    """The line of the objective or the command."""
 
     @property
     def study(self) -> Path:
-        """Where the study is kept, unless somebody says otherwise."""
+        """The study's file, unless `--study` names another one."""
         return self.path.with_name(f"{self.name}.db")
 
     @property
@@ -61,9 +61,9 @@ class Spec:
         return Options.of(self.options).document()
 
     def evaluator(self, study: Path | None = None) -> Evaluator | None:
-        """Return what evaluates a trial, None if people do; refuse a program or function that is not there.
+        """Return what evaluates a trial, or None if people do; refuse a program or function that does not exist.
 
-        A command's outputs are kept beside the study.
+        A command's output is kept beside the study.
         """
         try:
             if self.command is not None:
@@ -82,12 +82,12 @@ class Spec:
 
 
 def example() -> str:
-    """Return a spec that explains every key, and runs as it is."""
+    """Return an example spec that explains every key and can be run."""
     return resources.files("bounce.spec").joinpath("example.toml").read_text(encoding="utf-8")
 
 
 def load(path: Path | str) -> Spec:
-    """Read a spec, or say what is wrong with it and where."""
+    """Read a spec; refuse one with a mistake, naming the line."""
     path = Path(path)
     text = _text(path)
     try:
@@ -106,13 +106,13 @@ def _text(path: Path) -> str:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise InvalidSpec(f"{path}: this file does not exist; `bounce init` writes an example") from None
+        raise InvalidSpec(f"{path}: this file does not exist; bounce init writes an example") from None
     except IsADirectoryError:
-        raise InvalidSpec(f"{path}: this is a folder, and a spec is a file") from None
+        raise InvalidSpec(f"{path}: this is a folder, but a spec is a file") from None
     except (OSError, ValueError) as error:
         raise InvalidSpec(f"{path}: the file cannot be read: {error}") from None
     if content.startswith(b"SQLite format 3\0"):
-        raise InvalidSpec(f"{path}: this is a study; a spec is needed, the TOML file that describes one")
+        raise InvalidSpec(f"{path}: this is a study, but a spec is needed: the TOML file that describes the study")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -121,7 +121,7 @@ def _text(path: Path) -> str:
 
 
 def _invalid_toml(path: Path, error: Exception) -> InvalidSpec:
-    # Before Python 3.14, tomllib says where a mistake is only in its message.
+    # Before Python 3.14, tomllib gives the line only in its message.
     found = re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", str(error), re.DOTALL)
     message, line = (found[1], int(found[2])) if found else (str(error), None)
     hint = " (strings need quotes, numbers begin with a digit, booleans are true and false)"
@@ -130,21 +130,21 @@ def _invalid_toml(path: Path, error: Exception) -> InvalidSpec:
 
 @dataclass(frozen=True)
 class _Document:
-    """A document, and where its keys stand."""
+    """A document, and the lines of its keys."""
 
     path: Path
     document: dict[str, Any]
     lines: dict[Keys, int]
 
     def error(self, sentence: str, *keys: str | int) -> InvalidSpec:
-        """Return the error of a key, or of the nearest thing around it that has a line."""
+        """Return the error for a key, with its line or that of the nearest table around it."""
         around = (keys[:length] for length in range(len(keys), 0, -1))
         line = next((self.lines[part] for part in around if part in self.lines), None)
         return InvalidSpec(f"{_place(self.path, line)}: {sentence}", line=line)
 
     @contextmanager
     def at(self, *keys: str | int) -> Iterator[None]:
-        """Add the place of a key to the errors that are raised inside."""
+        """Add the line of a key to the errors that are raised inside."""
         try:
             yield
         except InvalidInput as error:
@@ -174,12 +174,19 @@ class _Document:
         for key in table:
             if key in allowed:
                 continue
-            near = [name for name in [SYNONYMS.get(key, "")] if name in allowed]
-            near += difflib.get_close_matches(key, allowed, n=1)
-            if where and key in TOP:
-                hint = " here: it belongs at the top of the file, above the first [table]."
-            elif not where and key in OPTIONS:
-                hint = " here: it belongs in the table [options]."
+            meant = SYNONYMS.get(key, key)
+            near = [meant] if meant in allowed else difflib.get_close_matches(key, allowed, n=1)
+            elsewhere = None
+            if where and meant in TOP:
+                elsewhere = "at the top of the file, above the first [table]."
+            elif not where and meant in OPTIONS:
+                elsewhere = "in the table [options]."
+            if elsewhere is not None:
+                hint = (
+                    f" here: it belongs {elsewhere}"
+                    if meant == key
+                    else f"; did you mean {meant!r}? It belongs {elsewhere}"
+                )
             else:
                 hint = f"; did you mean {near[0]!r}?" if near else "."
             raise self.error(f"unknown key {key!r}{hint} The keys are {', '.join(allowed)}", *where, key)
@@ -193,7 +200,7 @@ class _Document:
             or set(name) & set("/\\")
             or len(name.encode("utf-8", "replace")) > LONGEST_NAME
         ):
-            raise self.error(f"name must be usable as the name of a file, without slashes, not {name!r}", "name")
+            raise self.error(f"name must be a valid file name without slashes, not {quoted(name)}", "name")
         return name
 
     def _options(self) -> dict[str, Any]:
@@ -201,7 +208,7 @@ class _Document:
             raise self.error("budget is missing: the number of evaluations, such as budget = 100")
         table = self.document.get("options", {})
         if not isinstance(table, dict):
-            raise self.error(f"options must be a table, [options], not {table!r}", "options")
+            raise self.error(f"options must be a table, [options], not {quoted(table)}", "options")
         self._refuse_unknown(table, OPTIONS, "options")
         places: dict[str, Keys] = {key: (key,) for key in RUN if key in self.document}
         places |= {key: ("options", key) for key in table}
@@ -223,10 +230,10 @@ class _Document:
         if command is None:
             return None
         if isinstance(command, str):
-            raise self.error(f"command must be a list of strings{_split(command)}, not {command!r}", "command")
+            raise self.error(f"command must be a list of strings{_split(command)}, not {quoted(command)}", "command")
         for place, argument in enumerate(command if isinstance(command, list) else ()):
             if not isinstance(argument, str):
-                raise self.error(f"command must be a list of strings, not {argument!r}", "command", place)
+                raise self.error(f"command must be a list of strings, not {quoted(argument)}", "command", place)
         with self.at("command"):
             Command(command, folder=self.path.parent).check_placeholders(space)
         return tuple(command)
@@ -234,10 +241,9 @@ class _Document:
     def _space(self) -> Space:
         tables = self.document.get("parameters", [])
         if isinstance(tables, dict):
-            raise self.error("parameters need double brackets, [[parameters]], one table each", "parameters")
+            raise self.error("parameters need double brackets: one table [[parameters]] for each", "parameters")
         if not isinstance(tables, list) or not tables:
-            sentence = "parameters are missing" if "parameters" not in self.document else "there must be parameters"
-            raise self.error(f"{sentence}: what may be varied, one table [[parameters]] each", "parameters")
+            raise self.error("parameters are missing: add a table [[parameters]] for each", "parameters")
         found: dict[str, int] = {}
         parameters = []
         for place, table in enumerate(tables):
@@ -253,20 +259,20 @@ class _Document:
     def _parameter(self, place: int, table: Any) -> Parameter:
         where = ("parameters", place)
         if not isinstance(table, dict):
-            raise self.error(f"a parameter must be a table with name and type, not {table!r}", *where)
+            raise self.error(f"a parameter must be a table with name and type, not {quoted(table)}", *where)
         for key in ("name", "type"):
             if key not in table:
                 raise self.error(f"a parameter lacks {key!r}", *where)
         name, kind = table["name"], table["type"]
         if not isinstance(name, str) or not name:
-            raise self.error(f"a parameter's name must be a string that is not empty, not {name!r}", *where, "name")
+            raise self.error(f"a parameter's name must be a non-empty string, not {quoted(name)}", *where, "name")
         if not isinstance(kind, str) or kind not in FIELDS:
-            raise self.error(f"{name!r}: type must be one of {', '.join(FIELDS)}, not {kind!r}", *where, "type")
+            raise self.error(f"{name!r}: type must be one of {', '.join(FIELDS)}, not {quoted(kind)}", *where, "type")
         allowed = ("name", "type", *FIELDS[kind])
         for key in table:
             if key not in allowed and any(key in keys for keys in FIELDS.values()):
                 fits = ", ".join(allowed)
-                raise self.error(f"{name!r}: {key!r} does not fit type {kind!r}, which takes {fits}", *where, key)
+                raise self.error(f"{name!r}: type {kind!r} has no key {key!r}; its keys are {fits}", *where, key)
         self._refuse_unknown(table, allowed, *where)
         for key in allowed:
             if key not in table and key != "log":
@@ -285,7 +291,7 @@ class _Document:
 
 
 def _split(command: str) -> str:
-    """Return a command line as the list it should be, if that is clear."""
+    """Return a command line as a list of strings, if it can be split."""
     try:
         words = shlex.split(command)
     except ValueError:

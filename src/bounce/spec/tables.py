@@ -1,8 +1,8 @@
 """Tables: trials out, results in.
 
-A table has a row per trial: its id, a column per parameter, then what is known about it (`bounce.trial.FACTS`). Values
-are written exactly: a string as it is, whatever a spreadsheet may make of it, a number so that it reads back as the
-same number. Column names are read in any case.
+A table has a row for each trial: its id, a column for each parameter, then what is known about it
+(`bounce.trial.FACTS`). Values are written exactly: a string unchanged, a number so that it reads back as the same
+number. Column names are read in upper or lower case.
 """
 
 from __future__ import annotations
@@ -15,25 +15,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from bounce.errors import InvalidInput, InvalidTell
+from bounce.optimizer.ledger import Outcome
 from bounce.text import number, written
 from bounce.trial import FACTS, STATES, Trial, column
 
 READ = ("id", "value", "state", "error")
 
 
-class Told(NamedTuple):
-    """A row of results: a trial with a value, or one that failed."""
-
-    id: int
-    value: float | None
-    error: str | None
-
-
 def to_csv(trials: Sequence[Trial], facts: Sequence[str] = FACTS) -> str:
-    """Return trials as CSV: lines that end with a line feed, a column per parameter and per fact."""
+    """Return trials as CSV with Unix line ends, and a column for each parameter and each fact."""
     points = {name: [written(x) for x in values] for name, values in _points(trials).items()}
     others = {
         fact: ["" if x is None else written(x) for x in (getattr(trial, fact) for trial in trials)]
@@ -45,17 +38,17 @@ def to_csv(trials: Sequence[Trial], facts: Sequence[str] = FACTS) -> str:
 
 
 def form(trials: Sequence[Trial]) -> str:
-    """Return trials as CSV to be filled in: the column `value` comes last and is empty."""
+    """Return trials as CSV to fill in: the last column, `value`, is empty."""
     return to_csv(trials, ["value"])
 
 
 def to_json(trials: Sequence[Trial]) -> str:
-    """Return trials as a JSON list of objects, one to a line."""
+    """Return trials as a JSON list of objects, one in each line."""
     return "[" + ",".join("\n" + json.dumps(asdict(trial)) for trial in trials) + "\n]\n"
 
 
 def to_parquet(trials: Sequence[Trial], path: Path) -> None:
-    """Write trials as a Parquet file; a column of numbers and strings becomes one of strings."""
+    """Write trials as a Parquet file; a column with both numbers and strings becomes strings."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -81,12 +74,12 @@ def to_parquet(trials: Sequence[Trial], path: Path) -> None:
         raise InvalidInput(f"{path} cannot be written: {error}") from None
 
 
-def results(source: Path | str | bytes, trials: Sequence[Trial], *, name: str = "the table") -> list[Told]:
-    """Read the results of pending trials from CSV: a file, or its text under a name.
+def results(source: Path | str | bytes, trials: Sequence[Trial], *, name: str = "the table") -> list[Outcome]:
+    """Read the results of pending trials from CSV: a file, or its text with a name for messages.
 
     The columns `id` and `value` are required, `state` and `error` are optional, all others are ignored. A trial has
-    failed if its value or its state is `failed`. A row without a value is still pending, and left out. All rows are
-    right, or none is returned.
+    failed if its value or its state is `failed`. A row without a value is still pending and is left out. If any row has
+    a mistake, no results are returned.
     """
     if isinstance(source, Path):
         name = str(source)
@@ -111,7 +104,7 @@ def _quoted(text: str) -> str:
 
 
 def _uniform(values: Sequence[Any]) -> bool:
-    """Return whether a column of Parquet can hold the values as they are."""
+    """Return whether a Parquet column can hold the values unchanged."""
     kinds = {type(value) for value in values if value is not None}
     large = int in kinds and any(abs(value) >= 2**53 for value in values if type(value) is int)
     return not large and (len(kinds) == 1 or kinds == {int, float})
@@ -138,7 +131,7 @@ class _Reader:
             raise self.error(row, "the table must be UTF-8; save it as 'CSV UTF-8'") from None
 
     def rows(self, text: str) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows that are not empty, each with the line it begins in."""
+        """Yield the rows that are not empty, each with its first line."""
         reader = csv.reader(io.StringIO(text, newline=""), strict=True)
         while True:
             line = reader.line_num + 1
@@ -151,20 +144,20 @@ class _Reader:
             if any(cell.strip() for cell in row):
                 yield line, [cell.strip() for cell in row]
 
-    def results(self, text: str) -> list[Told]:
-        """Return what all rows say, or the first mistake."""
+    def results(self, text: str) -> list[Outcome]:
+        """Return the results of all rows; refuse the first mistake."""
         rows = self.rows(text)
         line, given = next(rows, (None, []))
         header = [name.lower() if name.lower() in READ else name for name in given]
         if line is None:
             raise self.error(None, "the table is empty; it needs the columns id and value")
         self._check_header(line, header)
-        told: list[Told] = []
+        told: list[Outcome] = []
         seen: dict[int, int] = {}
         for line, row in rows:
             if len(row) != len(header):
                 hint = "; numbers need a decimal point, not a comma" if len(row) > len(header) else ""
-                raise self.error(line, f"there are {len(row)} fields, but the header has {len(header)}{hint}")
+                raise self.error(line, f"the row has {len(row)} fields, but the header has {len(header)}{hint}")
             cells = {name: row[header.index(name)] if name in header else "" for name in READ}
             trial = self._trial(line, cells["id"])
             if trial.id in seen:
@@ -174,7 +167,7 @@ class _Reader:
             if result is not None:
                 told.append(result)
         if not told:
-            what = "no row has a value yet" if seen else "there are no rows below the header"
+            what = "no row has a value yet" if seen else "the table has no rows below the header"
             raise self.error(None, f"{what}; write a number or 'failed' in the column value")
         return told
 
@@ -186,18 +179,18 @@ class _Reader:
             if name not in header:
                 for separator, said in ((";", "semicolons"), ("\t", "tabs")):
                     if any(separator in cell for cell in header):
-                        raise self.error(line, f"the columns are separated by {said}; save it with commas")
-                raise self.error(line, f"there is no column {name!r}; the columns are {', '.join(header)}")
+                        raise self.error(line, f"the columns are separated by {said}: save the table with commas")
+                raise self.error(line, f"the column {name!r} is missing; the columns are {', '.join(header)}")
 
     def _trial(self, line: int, cell: str) -> Trial:
         if not re.fullmatch(r"\d{1,18}", cell, re.ASCII):
-            raise self.error(line, f"an id must be the whole number of a trial, not {cell!r}")
+            raise self.error(line, f"an id must be the number of a trial, not {cell!r}")
         if int(cell) not in self.trials:
-            raise self.error(line, f"there is no trial {cell}")
+            raise self.error(line, f"trial {cell} does not exist")
         return self.trials[int(cell)]
 
-    def _result(self, line: int, trial: Trial, cells: dict[str, str]) -> Told | None:
-        """Return what a row says of its trial; None if the trial is still pending."""
+    def _result(self, line: int, trial: Trial, cells: dict[str, str]) -> Outcome | None:
+        """Return the result in a row; None if the trial is still pending."""
         value, state = cells["value"], cells["state"].lower()
         if state not in ("", *STATES):
             raise self.error(line, f"a state must be pending, done or failed, not {cells['state']!r}")
@@ -206,14 +199,16 @@ class _Reader:
             if state == "done":
                 raise self.error(line, f"trial {trial.id} is done, so it must have a value")
             if cells["error"]:
-                raise self.error(line, f"trial {trial.id} has an error; if it failed, write 'failed' as its value")
+                raise self.error(
+                    line, f"trial {trial.id} has an error but no value; if it failed, write 'failed' as its value"
+                )
             return None
         if state == ("done" if failed else "failed"):
             raise self.error(line, f"trial {trial.id} cannot be {state} with the value {value!r}")
         found = None if failed else self._number(line, value)
         if trial.state != "pending":
             raise self.error(line, f"trial {trial.id} is already {trial.state} and cannot be told again")
-        return Told(trial.id, found, (cells["error"] or None) if failed else None)
+        return Outcome(trial.id, found, (cells["error"] or None) if failed else None)
 
     def _number(self, line: int, cell: str) -> float:
         found = number(cell)

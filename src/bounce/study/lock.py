@@ -1,7 +1,7 @@
-"""A lock between processes that dies with its holder.
+"""A lock between processes that is released when its holder ends.
 
-It is an exclusive transaction on an empty SQLite file: the same on every system, also between two objects of one
-process, and gone when the process is, however it ended.
+It is an exclusive transaction on an empty SQLite file. It works on every system, and between two objects of one process
+too. The operating system releases it when the process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from bounce.errors import StorageFailed
 
 
 class Lock:
-    """A lock on a file of its own, which stays there, empty."""
+    """A lock on a file of its own, which is empty and is never removed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
 
     def acquire(self, seconds: float = 0.0) -> bool:
-        """Take the lock, waiting for it for a while; say whether it was free."""
+        """Take the lock, waiting for it for at most this long; return whether it was free."""
         try:
             if self._connection is None:
                 self._connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
@@ -35,12 +35,12 @@ class Lock:
         return True
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         assert self._connection is not None
         self._connection.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release the lock and close its file."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

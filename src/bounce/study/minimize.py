@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from typing import Any, Unpack
 
@@ -15,76 +15,56 @@ from bounce.spaces.space import Space
 from bounce.study.study import Study
 from bounce.trial import Result, Trial
 
-HOW = ("path", "executor", "workers", "timeout", "max_failures", "callbacks")  # the arguments beside the options
+
+class Arguments(RunOptions, total=False):
+    """The arguments of `minimize` besides the options of `Bounce`, for editors and type checkers."""
+
+    known: Iterable[tuple[Mapping[str, Any], Any]]
+    start: Iterable[Mapping[str, Any]]
+    path: str | os.PathLike[str] | None
+    executor: Executor | None
+    workers: int | None
+    timeout: float | None
+    max_failures: int
+    callbacks: Iterable[Callable[[Trial], None]]
 
 
-@shows_options
-def minimize(
-    objective: Objective | Evaluator,
-    space: Space,
-    budget: int,
-    *,
-    path: str | os.PathLike[str] | None = None,
-    executor: Executor | None = None,
-    workers: int | None = None,
-    timeout: float | None = None,
-    max_failures: int = ALIKE,
-    callbacks: Iterable[Callable[[Trial], None]] = (),
-    **options: Unpack[RunOptions],
-) -> Result:
+KNOWN = {"known": (), "start": ()}
+HOW = {"executor": None, "workers": None, "timeout": None, "max_failures": ALIKE, "callbacks": ()}
+BESIDE = {**KNOWN, "path": None, **HOW}  # the arguments besides the options, with their defaults
+
+
+@shows_options(BESIDE)
+def minimize(objective: Objective | Evaluator, space: Space, budget: int, **arguments: Unpack[Arguments]) -> Result:
     """Find a point of the space at which the objective is small, within a budget of evaluations.
 
-    The options are those of `Bounce` (docs/options.md). With a `path`, the run is a study in that file; the same call
-    resumes it. `executor`, `workers`, `timeout`, `max_failures` and `callbacks` are those of `Study.run`; by default
-    evaluations run one after the other in this process. An evaluation that raises, or returns anything but a finite
-    number, fails its trial, and the run continues; three failures in the same way before the first success end it.
-    Every exception that ends the run carries the result so far as its attribute `result`. Callbacks are called with
-    each finished trial.
+    The options are those of `Bounce` (docs/options.md). `known` are results that you already have, pairs of a point and
+    its value; they cost no budget. `start` are points to try first; values that they leave out are filled in.
+
+    With a `path`, the run is a study in that file, and the same call resumes it. `executor`, `workers`, `timeout`,
+    `max_failures` and `callbacks` are those of `Study.run`; by default evaluations run one after the other in this
+    process. An evaluation that raises, or returns anything but a finite number, fails its trial, and the run continues.
+    If the first three evaluations fail with the same error, the run ends. An exception that ends the run has the result
+    so far as its attribute `result`. Callbacks are called with each finished trial.
     """
-    study = _opened("minimize", space, path, budget, options)
-    with study:
-        return study.run(
-            objective,
-            executor=executor,
-            workers=workers,
-            timeout=timeout,
-            max_failures=max_failures,
-            callbacks=callbacks,
-        )
+    return _run("minimize", objective, space, {"budget": budget, **arguments})
 
 
-@shows_options
-def maximize(
-    objective: Objective | Evaluator,
-    space: Space,
-    budget: int,
-    *,
-    path: str | os.PathLike[str] | None = None,
-    executor: Executor | None = None,
-    workers: int | None = None,
-    timeout: float | None = None,
-    max_failures: int = ALIKE,
-    callbacks: Iterable[Callable[[Trial], None]] = (),
-    **options: Unpack[RunOptions],
-) -> Result:
+@shows_options(BESIDE)
+def maximize(objective: Objective | Evaluator, space: Space, budget: int, **arguments: Unpack[Arguments]) -> Result:
     """Find a point of the space at which the objective is large; otherwise the same as `minimize`."""
-    study = _opened("maximize", space, path, budget, options)
-    with study:
-        return study.run(
-            objective,
-            executor=executor,
-            workers=workers,
-            timeout=timeout,
-            max_failures=max_failures,
-            callbacks=callbacks,
-        )
+    return _run("maximize", objective, space, {"budget": budget, **arguments})
 
 
-def _opened(direction: str, space: Space, path: str | os.PathLike[str] | None, budget: int, options: Any) -> Study:
-    given = {"direction": direction, **options}
+def _run(direction: str, objective: Objective | Evaluator, space: Space, arguments: dict[str, Any]) -> Result:
+    given = {"direction": direction} | arguments
     if given["direction"] != direction:
         raise InvalidOption(f"{direction}() cannot have direction={given['direction']!r}", option="direction")
     if not isinstance(space, Space):
         raise InvalidOption(f"space must be a bounce.Space, not {space!r}", option="space")
-    Options.of({"budget": budget, **given}, beside=HOW)
-    return Study.open(path, space=space, budget=budget, **given)
+    own = {name: given.pop(name, default) for name, default in BESIDE.items()}
+    Options.of(given, beside=BESIDE)
+    with Study.open(own["path"], space=space, **given) as study:
+        if not study.trials:  # a study that is resumed knows them already
+            study.begin(own["known"], own["start"])
+        return study.run(objective, **{name: own[name] for name in HOW})

@@ -1,4 +1,4 @@
-"""Where a study stands, as a snapshot."""
+"""Status: where a study stands, as a snapshot."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from bounce.trial import Trial
 
 @dataclass(frozen=True)
 class Status:
-    """Where a study stands. A trial that is done has a value; `done`, `failed` and `pending` add up to all trials."""
+    """Where a study stands, with the number of trials in each state (`bounce.trial.State`)."""
 
     path: Path | None
     budget: int
     done: int
     failed: int
     pending: int
+    queued: int
+    added: int
+    withdrawn: int
+    outside: int
     remaining: int
     """How many trials may still be asked for."""
     best: Trial | None
@@ -34,14 +38,15 @@ class Status:
     seconds_eval: float | None
     """The mean over the evaluations whose time is known."""
     runner: str | None
-    """Who is running the study now."""
+    """Who is running the study now; None if nobody is."""
 
     @property
     def planned(self) -> int:
-        """How many trials there will be: the budget, unless the space has fewer points."""
+        """How many trials there will be in the end: the budget, unless the space has fewer points."""
         return self.done + self.failed + self.pending + self.remaining
 
     def __repr__(self) -> str:
         best = "None" if self.best is None else f"{self.best.value!r} (trial {self.best.id})"
         counts = f"{self.done} done, {self.failed} failed, {self.pending} pending of {self.planned}"
-        return f"Status({counts}, best={best})"
+        added = f", {self.added} added" if self.added else ""
+        return f"Status({counts}{added}, best={best})"

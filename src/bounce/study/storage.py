@@ -1,7 +1,7 @@
 """The file of a study: one SQLite database (docs/file-format.md).
 
-Invariant: what the file holds between two transactions is the state of an optimizer, whole. Every change writes
-the optimizer's head and the trials it explains in one transaction, and nothing else.
+Invariant: between two transactions the file holds the complete state of an optimizer. Every change writes the
+optimizer's head and the trials that belong to it in one transaction, and nothing else.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import sqlite3
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bounce.errors import InvalidStudy, StorageFailed
 from bounce.optimizer.state import RECORD, VERSION
+from bounce.study.history import Entry
 from bounce.trial import Scalar
 
 READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
@@ -24,10 +26,18 @@ APPLICATION = 0x424E4345  # "BNCE", in the header of the file
 FIXED = ("format", "version", "space")
 CHANGING = ("options", "rng", "tells", "head")
 PLAIN = ("format", "version", "tells")  # what is not stored as JSON text
-OUTCOME = ("state", "value", "error", "told", "seconds_eval")  # what changes when a trial is finished
+JSON = ("codes", "notes", "asked_codes", "former_point")  # columns of a trial that hold JSON text
+ENTRY = tuple(f.name for f in fields(Entry))
+BOTH = ("before", "after")
+COLUMNS = (*RECORD, "point", "asked", "finished")
+KEPT = ("id", "asked")  # of a trial that is already there
+_UPSERT = (
+    f"INSERT INTO trials ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
+    "ON CONFLICT (id) DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name not in KEPT)
+)
 
-# Script n brings the tables from version n to n + 1; the optimizer's own documents are upgraded by its state. A script
-# that was released is never changed.
+# Script n brings the tables from version n to n + 1; `optimizer.state` upgrades the optimizer's own documents. A script
+# that has been released is never changed.
 MIGRATIONS = (
     """
     CREATE TABLE study (
@@ -65,11 +75,61 @@ MIGRATIONS = (
     );
     """,
     """
-    ALTER TABLE trials RENAME COLUMN space TO stage;
-    ALTER TABLE trials RENAME COLUMN length_comb TO radius;
-    ALTER TABLE trials RENAME COLUMN length_cont TO side;
+    CREATE TABLE new_trials (
+        id INTEGER PRIMARY KEY,
+        state TEXT NOT NULL,
+        value REAL,
+        error TEXT,
+        point TEXT NOT NULL,
+        asked TEXT NOT NULL,
+        finished TEXT,
+        codes TEXT NOT NULL,
+        batch INTEGER NOT NULL,
+        told INTEGER,
+        stage INTEGER NOT NULL,
+        target_dim INTEGER NOT NULL,
+        radius REAL NOT NULL,
+        side REAL NOT NULL,
+        restart INTEGER NOT NULL,
+        acquisition REAL,
+        seconds_ask REAL NOT NULL,
+        seconds_eval REAL,
+        notes TEXT NOT NULL,
+        asked_codes TEXT,
+        enqueued INTEGER NOT NULL,
+        counted INTEGER NOT NULL,
+        was TEXT,
+        former_point TEXT
+    );
+    INSERT INTO new_trials
+        SELECT id, state, value, error, point, asked, finished, codes, batch, told, space, target_dim,
+               length_comb, length_cont, restart, acquisition, seconds_ask, seconds_eval, '{}', NULL, 0, 0, NULL, NULL
+        FROM trials;
+    DROP TABLE trials;
+    ALTER TABLE new_trials RENAME TO trials;
+    CREATE TABLE history (
+        id INTEGER PRIMARY KEY,
+        time TEXT NOT NULL,
+        action TEXT NOT NULL,
+        trial INTEGER,
+        before TEXT,
+        after TEXT,
+        reason TEXT
+    );
     """,
 )
+
+
+class Changes(NamedTuple):
+    """What is to be written in one transaction."""
+
+    documents: Mapping[str, Any]
+    """What the optimizer says of itself, and the trials that changed."""
+    points: Mapping[int, Mapping[str, Scalar]]
+    """The points of these trials, by id."""
+    entries: Sequence[Entry] = ()
+    space: Mapping[str, Any] | None = None
+    """The space, if it changed."""
 
 
 class Storage:
@@ -93,7 +153,7 @@ class Storage:
             raise InvalidStudy(f"the folder {self.path.parent} for the study {self.path.name} does not exist")
         try:
             connection = _opened(str(self.path))
-            if not _foreign(connection):  # what is not ours is not changed
+            if not _foreign(connection):  # a foreign file is not changed
                 connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
             if not self.path.exists():
@@ -102,7 +162,7 @@ class Storage:
                 ) from error
             if not self.path.is_file() or self.path.stat().st_size == 0:
                 raise
-            # A folder or file that nothing can be written to: it can still be read, as it was left.
+            # The folder or file cannot be written, but the study can still be read.
             self.writable = False
             wal = self.path.with_name(self.path.name + "-wal").exists()
             connection = _opened(f"{self.path.absolute().as_uri()}?{'mode=ro' if wal else 'immutable=1'}", uri=True)
@@ -124,14 +184,14 @@ class Storage:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a study in the file: not before the first transaction."""
+        """Whether the file has a study in it; a new file is empty until the first transaction."""
         with self._explained():
             return bool(self._one("SELECT count(*) FROM sqlite_master")[0])
 
     def migrate(self, documents: Mapping[str, Any]) -> int:
         """Bring a file to this release's version, in one transaction; return the new revision.
 
-        `documents` is what the optimizer says of itself, in this release's version. The caller holds the lock.
+        `documents` is the optimizer's own part of the state, in this release's version. The caller holds the lock.
         """
         with self._transaction():
             (version,) = self._one("PRAGMA user_version")
@@ -170,30 +230,48 @@ class Storage:
                 f"INSERT INTO study ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", values
             )
 
-    def save(self, changes: Mapping[str, Any], points: Mapping[int, Mapping[str, Scalar]]) -> int:
-        """Write what an optimizer says has changed, in one transaction; return the new revision.
+    def save(self, changes: Changes, *, durable: bool = True) -> int:
+        """Write changes in one transaction; return the new revision.
 
-        `points` has the points of new trials; of others, only the outcome changes. Outcomes are on the disk when
-        this returns; a power cut may undo new trials, which are then asked for again, and are the same.
+        Durable ones are on the disk when this returns. Others a power cut may undo, such as new trials; asking again
+        then gives the same ones.
         """
-        told = any(trial["id"] not in points for trial in changes["trials"])
-        with self._transaction(synchronous="FULL" if told else "NORMAL"):
-            for trial in changes["trials"]:
-                if trial["id"] in points:
-                    columns = (*RECORD, "point", "asked")
-                    row = trial | {"codes": _json(trial["codes"])}
-                    values = (*(row[name] for name in RECORD), _json(points[trial["id"]]), _now())
-                    self._connection.execute(
-                        f"INSERT INTO trials ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
-                        values,
-                    )
-                else:
-                    names = (*OUTCOME, "finished")
-                    self._connection.execute(
-                        f"UPDATE trials SET {', '.join(f'{name} = ?' for name in names)} WHERE id = ?",
-                        (*(trial[name] for name in OUTCOME), _now(), trial["id"]),
-                    )
-            return self._update(changes)
+        with self._transaction(synchronous="FULL" if durable else "NORMAL"):
+            now = _now()
+            self._connection.executemany(
+                _UPSERT,
+                [
+                    [
+                        *(_json(trial[n]) if n in JSON and trial[n] is not None else trial[n] for n in RECORD),
+                        _json(changes.points[trial["id"]]),
+                        now,
+                        None if trial["told"] is None else now,
+                    ]
+                    for trial in changes.documents["trials"]
+                ],
+            )
+            self._connection.executemany(
+                f"INSERT INTO history ({', '.join(ENTRY)}) VALUES ({', '.join('?' * len(ENTRY))})",
+                [[_entry_cell(entry, name) for name in ENTRY] for entry in changes.entries],
+            )
+            if changes.space is not None:
+                self._connection.execute("UPDATE study SET space = ?", (_json(changes.space),))
+            return self._update(changes.documents)
+
+    def history(self) -> list[Entry]:
+        """Return what was changed by hand, oldest first; a file of an earlier format has nothing."""
+        with self._explained():
+            if not self.current:
+                return []
+            rows = self._connection.execute(f"SELECT {', '.join(ENTRY)} FROM history ORDER BY id").fetchall()
+        documents = [dict(zip(ENTRY, row, strict=True)) for row in rows]
+        try:
+            return [
+                Entry(**document | {k: None if document[k] is None else json.loads(document[k]) for k in BOTH})
+                for document in documents
+            ]
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidStudy(f"{self.path} is damaged: {error}") from error
 
     def load(self) -> tuple[int, dict[str, Any]]:
         """Return the revision and the whole state, in the version of the file."""
@@ -210,7 +288,9 @@ class Storage:
             }
             trials = [dict(zip(columns, row, strict=True)) for row in rows]
             for trial in trials:
-                trial["codes"] = json.loads(trial["codes"])
+                for name in JSON:
+                    if trial.get(name) is not None:
+                        trial[name] = json.loads(trial[name])
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidStudy(f"{self.path} is damaged: {error}") from error
         return revision, state | {"trials": trials}
@@ -223,7 +303,7 @@ class Storage:
 
     @property
     def runner(self) -> str | None:
-        """Who claims to be running the study; true only while the study is locked."""
+        """Who is stored as running the study; valid only while the study is locked."""
         with self._explained():
             (runner,) = self._one("SELECT runner FROM study") if self.exists else (None,)
         return None if runner is None else str(runner)
@@ -234,13 +314,13 @@ class Storage:
             self._connection.execute("UPDATE study SET runner = ?", (runner,))
 
     def check_place(self) -> None:
-        """Refuse to continue with a file that is no longer at its path: what is written there would be lost."""
+        """Refuse to continue if the file is no longer at its path: what is written to it would be lost."""
         try:
             status = self.path.stat()
             place = status.st_dev, status.st_ino
         except FileNotFoundError:
             place = None
-        if self._place is None:  # nothing was there yet
+        if self._place is None:  # the file did not exist yet
             self._place = place
         elif place != self._place:
             raise StorageFailed(f"the study {self.path} was removed or replaced while it was in use")
@@ -277,14 +357,14 @@ class Storage:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn what SQLite says into an error that names the file."""
+        """Turn errors of SQLite into ones that name the file."""
         try:
             yield
         except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
             if self._closed:
                 raise StorageFailed(f"the study {self.path} is closed: open it again") from None
             raise StorageFailed(f"the study {self.path} could not be read or written: {error}") from error
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a name or a message of damaged bytes
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # damaged bytes in a name or a message
             raise InvalidStudy(f"{self.path} is not a study, or it is damaged: {error}") from error
 
 
@@ -297,6 +377,11 @@ def _foreign(connection: sqlite3.Connection) -> bool:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return bool(tables) and application != APPLICATION
+
+
+def _entry_cell(entry: Entry, name: str) -> Any:
+    cell = getattr(entry, name)
+    return _json(cell) if name in BOTH and cell is not None else cell
 
 
 def _values(state: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:

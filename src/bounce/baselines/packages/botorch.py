@@ -1,8 +1,8 @@
 """BoTorch: a Gaussian process for mixed spaces and log expected improvement, with their defaults.
 
-Reals are codes in [0, 1], ordered and binary variables grids in [0, 1] under the same kernel, categories have a
-kernel of their own: the model is `MixedSingleTaskGP` where there are any, `SingleTaskGP` otherwise. The search is
-`optimize_acqf_mixed_alternating`. Nothing but this module imports torch.
+Reals are codes in [0, 1]; ordered and binary variables are grids in [0, 1] under the same kernel; categories have a
+separate kernel. The model is `MixedSingleTaskGP` if the space has categories, otherwise `SingleTaskGP`. The search is
+`optimize_acqf_mixed_alternating`. Only this module imports torch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bounce.spaces.space import Space
 
 
 class Botorch(Baseline):
-    """A model fitted anew for every proposal."""
+    """A model that is fitted again for every proposal."""
 
     def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
         require("botorch", "botorch")
@@ -86,7 +86,7 @@ class Botorch(Baseline):
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Seed torch's global generator for as long as a proposal is made."""
+    """Seed torch's global generator while a proposal is computed."""
     import torch
 
     with torch.random.fork_rng(devices=[]):

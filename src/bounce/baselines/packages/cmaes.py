@@ -1,8 +1,8 @@
 """CatCMA with margin: an evolution strategy for reals, integers and categories, with its defaults.
 
-Wide integers and log scales are continuous codes to it. An evolution strategy learns from its own samples. The
-initial points are such samples where every variable is a category; elsewhere they lie so far out in its normal
-distribution that they would spoil its step size, so they are counted but not told.
+Integers with many values and log scales are passed as continuous codes. An evolution strategy learns from its own
+samples. If every variable is a category, the initial points are such samples. Otherwise they lie so far out in its
+normal distribution that they would spoil its step size, so they count against the budget but are not told.
 """
 
 from __future__ import annotations

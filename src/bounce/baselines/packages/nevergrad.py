@@ -1,7 +1,7 @@
-"""NGOpt of Nevergrad: the portfolio that its authors recommend where nothing is known of a problem.
+"""NGOpt of Nevergrad: the portfolio that its authors recommend when nothing is known about a problem.
 
-Categories are deterministic choices: the default draws a category anew whenever it is looked at, which NGOpt takes
-for noise and answers with methods that learn next to nothing here.
+Categories are deterministic choices. The default draws a new category every time the value is read; NGOpt takes that
+for noise and chooses methods that learn almost nothing here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bounce.spaces.space import Space
 
 
 class Nevergrad(Baseline):
-    """An optimizer of Nevergrad, asked and told; reals on linear scales are one array to it."""
+    """An optimizer of Nevergrad, asked and told; it sees reals on linear scales as one array."""
 
     def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
         require("nevergrad", "nevergrad")
@@ -38,7 +38,7 @@ class Nevergrad(Baseline):
 
     def _propose(self) -> tuple[Codes, Any]:
         candidate = self._optimizer.ask()
-        known = candidate.value  # made anew whenever it is looked at
+        known = candidate.value  # computed again on every access
         values: list[Any] = [0] * len(self.space)
         for j, real in zip(self._plain, known.get("reals", ()), strict=True):
             values[j] = float(real)

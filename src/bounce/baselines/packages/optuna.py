@@ -1,7 +1,7 @@
 """The samplers of Optuna: TPE and the Gaussian process, with their defaults.
 
-Since version 5 the defaults of TPE are what Optuna recommends: multivariate for one objective. Ordered lists are
-integers to Optuna, which has no ordinals; binary variables are categories.
+Since version 5 the defaults of TPE are what Optuna recommends: multivariate for one objective. Optuna has no
+ordinals, so ordered lists are passed as integers; binary variables are categories.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random search: what every other method must beat."""
+"""Random search: the method that every other one must beat."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""SMAC3: a random forest with expected improvement, by its facade for many variables and few hundred evaluations.
+"""SMAC3: a random forest with expected improvement, through its facade for many variables and few evaluations.
 
-The facade's defaults, for an objective without noise. It starts with a design of ten points per variable, at most
-a quarter of the budget; the initial points count as a part of it.
+It runs with the facade's defaults, for an objective without noise. It starts with a design of ten points per
+variable, at most a quarter of the budget; the initial points are part of that design.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Smac(Baseline):
         from smac import HyperparameterOptimizationFacade, Scenario
 
         super().__init__(space, budget, seed, initial)
-        folder = mkdtemp(prefix="bounce-smac-")  # the facade insists on writing files
+        folder = mkdtemp(prefix="bounce-smac-")  # the facade always writes files
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._configurations = ConfigurationSpace(seed=self.seed)
         self._configurations.add([_hyperparameter(f"x{j}", p) for j, p in enumerate(space.parameters)])

@@ -1,0 +1,95 @@
+"""Progress: what a display knows about a run."""
+
+from __future__ import annotations
+
+import time
+
+from bounce.cli.words import seconds
+from bounce.study.study import Study
+from bounce.trial import Trial
+
+
+class Progress:
+    """The counts, times and best values of a run so far. A finished trial is done, with a value, or failed."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        options = study.options
+        self.maximize = options["direction"] == "maximize"
+        self.budget = int(min(options["budget"], study.space.size))
+        self.dimensions = len(study.space)
+        self.done, self.failed, self.here = 0, 0, 0
+        self.best: Trial | None = None
+        self.last: Trial | None = None
+        self.curve: list[float] = []
+        self._ask, self._eval, self._evals = 0.0, 0.0, 0
+        self._start = time.monotonic()
+        for trial in study.trials:
+            if trial.state != "pending":
+                self._count(trial)
+
+    def tell(self, trial: Trial) -> None:
+        """Add a finished trial of this run."""
+        self.here += 1
+        self._count(trial)
+
+    def _count(self, trial: Trial) -> None:
+        self.last = trial
+        self._ask += trial.seconds_ask
+        if trial.seconds_eval is not None:
+            self._eval, self._evals = self._eval + trial.seconds_eval, self._evals + 1
+        if trial.value is None:
+            self.failed += 1
+            return
+        self.done += 1
+        sign = -1.0 if self.maximize else 1.0
+        best = None if self.best is None else self.best.value
+        if best is None or sign * trial.value < sign * best:
+            self.best, best = trial, trial.value
+        self.curve.append(best)
+
+    @property
+    def finished(self) -> int:
+        """How many trials are done or failed."""
+        return self.done + self.failed
+
+    @property
+    def counts(self) -> str:
+        """How many trials are finished, and how."""
+        return (
+            f"{self.finished} of {self.budget} finished: {self.done} done, {self.failed} failed; "
+            f"{self.in_flight} in flight"
+        )
+
+    @property
+    def in_flight(self) -> int:
+        """How many evaluations are running."""
+        return self._study.in_flight
+
+    @property
+    def seconds_ask(self) -> float | None:
+        """The mean time of an ask, per trial."""
+        return self._ask / self.finished if self.finished else None
+
+    @property
+    def seconds_eval(self) -> float | None:
+        """The mean time of an evaluation."""
+        return self._eval / self._evals if self._evals else None
+
+    @property
+    def elapsed(self) -> float:
+        """How many seconds this run has taken so far."""
+        return time.monotonic() - self._start
+
+    @property
+    def left(self) -> float | None:
+        """How many more seconds the run will take, at the pace so far."""
+        return self.elapsed / self.here * max(self.budget - self.finished, 0) if self.here else None
+
+    @property
+    def end(self) -> str:
+        """How long the run will take, for people."""
+        if self.finished >= self.budget:
+            return "finished"
+        left = self.left
+        return "time left unknown" if left is None else f"about {seconds(left)} left"

@@ -1,0 +1,186 @@
+"""Keeper: holds the optimizer of a study and keeps the study's file in step with it.
+
+The file is the truth; the optimizer in memory is a copy that knows its revision. A change is made in the copy, written
+in one transaction, and only then returned; if the write fails, the copy is discarded. Without a file, the optimizer
+itself is the truth.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from bounce.errors import InvalidState, InvalidStudy, StorageFailed, StudyLocked
+from bounce.optimizer.bounce import Bounce
+from bounce.study.history import Entry
+from bounce.study.lock import Lock
+from bounce.study.storage import Changes, Storage
+
+LONGEST = 200  # characters quoted from the error of a damaged study
+WAIT = 10.0  # seconds for which an ask or a tell waits for another one
+
+
+class Keeper:
+    """The optimizer of a study, with its file and the lock on it, if it has a file."""
+
+    def __init__(self, path: Path | None, first: Bounce | None = None) -> None:
+        self.running = False
+        """Whether this object is running the study, so that nobody else can change it."""
+        self.storage = None if path is None else Storage(path)
+        self._lock = None if path is None else Lock(path.with_name(path.name + ".lock"))
+        self._held = 0
+        self._known: tuple[int, Bounce] | None = None
+        self._entries: list[Entry] = []
+        if self.storage is None:
+            assert first is not None
+            self._known = 0, first
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None for a study in memory."""
+        return None if self.storage is None else self.storage.path
+
+    @property
+    def name(self) -> str:
+        """What messages call the study."""
+        return "the study" if self.path is None else f"the study {self.path}"
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is an optimizer: a new file has none."""
+        return self.storage is None or self.storage.exists
+
+    def create(self, first: Bounce) -> None:
+        """Write a new optimizer to the file, unless another process has just done so."""
+        assert self.storage is not None
+        with self.locked():
+            if not self.storage.exists:
+                self.storage.create(first.state_dict())
+                self._known = self.storage.revision, first
+
+    @property
+    def optimizer(self) -> Bounce:
+        """The optimizer as the file has it."""
+        if self._known is not None and (self.storage is None or self.running):
+            return self._known[1]  # nobody else can have changed it
+        assert self.storage is not None
+        if self._known is None or self._known[0] != self.storage.revision:
+            revision, state = self.storage.load()
+            try:
+                self._known = revision, Bounce.from_state_dict(state)
+            except InvalidState as error:
+                text = str(error)
+                short = text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+                raise InvalidStudy(f"{self.name} cannot be used: {short}") from error
+        return self._known[1]
+
+    @contextmanager
+    def changing(self) -> Iterator[Bounce]:
+        """Yield the optimizer to be changed and saved; after an error, the file decides what it is."""
+        with self.locked():
+            try:
+                yield self.optimizer
+            except BaseException:
+                if self.storage is not None:
+                    self._known = None  # it may be ahead of the file
+                raise
+
+    def save(
+        self, optimizer: Bounce, entries: Sequence[Entry] = (), *, durable: bool = True, space: bool = False
+    ) -> None:
+        """Write the trials that changed, where the optimizer stands, and what the history keeps of it.
+
+        What is not durable may be undone by a power cut, but by nothing else. `space` says that the space changed.
+        """
+        touched = optimizer.touched
+        if self.storage is None:
+            self._entries += entries
+        else:
+            rows = optimizer.changes(touched)
+            points = {i: optimizer.trial(i).point for i in touched}
+            kept = Changes(rows, points, entries, optimizer.space.to_dict() if space else None)
+            self._known = self.storage.save(kept, durable=durable), optimizer
+        optimizer.forget_touched()
+
+    @property
+    def history(self) -> list[Entry]:
+        """What was changed by hand, oldest first."""
+        return list(self._entries) if self.storage is None else self.storage.history()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock, for as long as a change takes."""
+        if self._held == 0:
+            self._acquire()
+        self._held += 1
+        try:
+            yield
+        finally:
+            self._held -= 1
+            if self._held == 0 and self._lock is not None:
+                self._lock.release()
+
+    @contextmanager
+    def occupied(self) -> Iterator[None]:
+        """Hold the lock for a run, and let other processes read who holds it."""
+        if self.running:
+            raise StudyLocked(f"{self.name} is already being run by this object")
+        with self.locked():
+            self.running = True
+            try:
+                if self.storage is not None:
+                    self.storage.set_runner(f"process {os.getpid()} on {socket.gethostname()}")
+                yield
+                if self.storage is not None:
+                    self.storage.check_place()
+            finally:
+                self.running = False
+                if self.storage is not None:
+                    with suppress(StorageFailed):  # a stale name is ignored while nobody holds the lock
+                        self.storage.set_runner(None)
+
+    def _acquire(self) -> None:
+        if self.storage is None or self._lock is None:
+            return
+        if not self.storage.writable:
+            raise StorageFailed(f"{self.name} can only be read here: its file or folder cannot be written")
+        if not self._lock.acquire():
+            runner = self.storage.runner  # an ask or a tell is soon over, a run is not
+            if runner is not None or not self._lock.acquire(WAIT):
+                raise StudyLocked(
+                    f"{self.name} is being run by {runner or 'another process'}: wait until it ends, or stop it. "
+                    "Reading is possible in the meantime"
+                )
+        try:
+            if self.storage.exists:
+                optimizer = self.optimizer  # as the file has it, for the time of the lock
+                if not self.storage.current:
+                    self._known = self.storage.migrate(optimizer.changes([])), optimizer
+                if self.storage.runner is not None:
+                    self.storage.set_runner(None)  # left by a run that was killed
+        except BaseException:
+            self._lock.release()
+            raise
+
+    @property
+    def runner(self) -> str | None:
+        """Who is running the study now; None if nobody is."""
+        if self.storage is None or self._lock is None or self._held:
+            return f"process {os.getpid()}" if self.running else None
+        if not self.storage.writable:
+            return None
+        with suppress(StorageFailed):  # a full disk, on which no run lasts
+            if not self._lock.acquire():
+                return self.storage.runner
+            self._lock.release()
+        return None
+
+    def close(self) -> None:
+        """Close the file and the lock."""
+        if self.storage is not None:
+            self.storage.close()
+        if self._lock is not None:
+            self._lock.close()

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+from scipy.stats import multivariate_normal
+
+from bounce import Binary, Categorical, Ordinal, Space
+from bounce.gp.fit import LENGTHSCALE_PRIOR, LogPosterior, cold, fit
+from bounce.gp.kernels import Hyper, Kernel
+from bounce.gp.posterior import GP
+from bounce.gp.targets import standardized
+from bounce.method import Method
+from spaces import binary, hyper, mixed, reals, rows, wave
+
+SHARED = Method(lengthscales="shared")
+ZERO = replace(SHARED, mean="zero")
+
+
+def test_the_constant_mean_is_the_one_of_highest_likelihood() -> None:
+    space = mixed(1)
+    z = rows(space, 10)
+    y = wave(z) + 3.0
+    theta = LogPosterior(space, z, y, SHARED).pack(hyper(space))
+    learned, _ = LogPosterior(space, z, y, SHARED)(theta)
+
+    def likelihood(mean: float) -> float:
+        return LogPosterior(space, z, y - mean, ZERO)(theta)[0]
+
+    mean = GP.at(Kernel(space, hyper(space)), z).mean(y)
+    assert learned == pytest.approx(likelihood(mean), rel=1e-12)
+    for other in (mean - 1e-3, mean + 1e-3, 0.0, float(y.mean())):
+        assert likelihood(other) < learned
+
+
+def test_a_zero_mean_is_the_density_of_the_targets_as_they_are() -> None:
+    space = mixed(1)
+    z, h = rows(space, 10), hyper(space)
+    covariance = Kernel(space, h)(z, z) + h.noise * np.eye(10)
+    posterior = LogPosterior(space, z, wave(z), ZERO)
+    prior = posterior(posterior.pack(h))[0] - multivariate_normal(np.zeros(10), covariance).logpdf(wave(z))
+    for shift in (0.5, -2.0):
+        shifted = LogPosterior(space, z, wave(z) + shift, ZERO)(posterior.pack(h))[0]
+        density = multivariate_normal(np.zeros(10), covariance).logpdf(wave(z) + shift)
+        assert shifted == pytest.approx(density + prior, rel=1e-10)
+
+
+@pytest.mark.parametrize("space", [binary(6), reals(2), mixed(1)], ids=["binary", "real", "mixed"])
+@pytest.mark.parametrize("method", [Method(), Method.paper()], ids=["default", "paper"])
+def test_the_gradient_of_the_log_posterior_is_its_slope(space: Space, method: Method) -> None:
+    z = rows(space, 8)
+    posterior = LogPosterior(space, z, wave(z), method)
+    theta = posterior.pack(hyper(space))
+    _, gradient = posterior(theta)
+    slopes = [(posterior(theta + e)[0] - posterior(theta - e)[0]) / 2e-5 for e in 1e-5 * np.eye(len(theta))]
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("space", "method", "floor"),
+    [
+        (binary(6), Method(), 1e-6),
+        (mixed(1), Method(), 1e-6),
+        (reals(2), Method(), 1e-4),
+        (binary(6), Method.paper(), 1e-4),
+        (mixed(1), Method.paper(), 1e-4),
+        (reals(2), Method.paper(), 1e-4),
+        (binary(6), Method(noise_floor=0.3), 0.3),
+        (reals(2), Method(real_noise_floor=0.3), 0.3),
+    ],
+)
+def test_the_noise_ends_at_its_floor_where_there_is_none(space: Space, method: Method, floor: float) -> None:
+    z = space.sample(30, rng=np.random.default_rng(1))
+    y = standardized(z @ np.arange(1.0, len(space) + 1))  # linear, so almost free of noise
+    found = fit(space, z, y, [replace(cold(space), noise=floor)], method)
+    assert floor * (1 - 1e-12) <= found.noise < 3 * floor
+
+
+def test_a_fit_finds_a_stationary_point_inside_its_bounds() -> None:
+    space = mixed(1)
+    z = rows(space, 40)
+    y = wave(z)
+    posterior = LogPosterior(space, z, y, SHARED)
+    found = fit(space, z, y, [cold(space)], SHARED)
+    theta = posterior.pack(found)
+    _, gradient = posterior(theta)
+    low, high = np.array(posterior.bounds).T
+    free = (theta > low + 1e-6) & (theta < high - 1e-6)
+    assert np.abs(gradient[free]).max() < 0.05
+    assert posterior(theta)[0] >= posterior(posterior.pack(cold(space)))[0]
+    assert found.noise >= SHARED.noise_floor * (1 - 1e-12)
+
+
+def test_a_fit_takes_the_best_of_its_starts() -> None:
+    space = binary(10)
+    z = rows(space, 30)
+    y = wave(z)
+    bad = Hyper(
+        combinatorial_lengthscales=np.array([900.0]), real_lengthscales=np.empty(0), signal=1e-3, noise=9.0, rho=0.5
+    )
+    posterior = LogPosterior(space, z, y, SHARED)
+    both = posterior(posterior.pack(fit(space, z, y, [bad, cold(space)], SHARED)))[0]
+    assert both >= posterior(posterior.pack(fit(space, z, y, [cold(space)], SHARED)))[0] - 1e-9
+
+
+def test_a_fit_recovers_the_scale_of_the_data_it_was_drawn_from() -> None:
+    space = reals(2)
+    rng = np.random.default_rng(3)
+    z = space.sample(120, rng=rng)
+    truth = Hyper(
+        combinatorial_lengthscales=np.array([1.0]),
+        real_lengthscales=np.array([0.15, 0.6]),
+        signal=1.0,
+        noise=1e-3,
+        rho=0.5,
+    )
+    y = GP.at(Kernel(space, truth), z).factor @ rng.normal(size=120)
+    found = fit(space, z, standardized(y), [cold(space)], SHARED)
+    assert found.real_lengthscales[0] == pytest.approx(0.15, rel=0.5)
+    assert found.real_lengthscales[1] == pytest.approx(0.6, rel=0.5)
+
+
+@pytest.mark.parametrize("space", [binary(20), mixed(3)], ids=["binary", "mixed"])
+def test_hyperparameters_survive_packing(space: Space) -> None:
+    posterior = LogPosterior(space, rows(space, 4), np.zeros(4), SHARED)
+    h = posterior.unpack(posterior.pack(hyper(space)))
+    assert h.combinatorial_lengthscales == pytest.approx(1.7)
+    assert h.signal == pytest.approx(1.3)
+    assert h.noise == pytest.approx(0.02)
+    np.testing.assert_allclose(h.real_lengthscales, hyper(space).real_lengthscales)
+    assert h.rho == pytest.approx(0.3 if len(space.reals) else 0.5)
+
+
+def test_duplicated_points_and_one_point_can_be_fitted() -> None:
+    space = mixed(1)
+    z = np.repeat(rows(space, 1), 5, axis=0)
+    found = fit(space, z, np.array([0.0, 1.0, 2.0, -1.0, -2.0]), [cold(space)], SHARED)
+    assert np.isfinite(found.noise)
+    assert found.noise > 0.3
+    assert np.isfinite(fit(space, z[:1], np.zeros(1), [cold(space)], SHARED).signal)
+
+
+def test_a_lengthscale_for_all_kinds_is_where_a_fit_of_kinds_apart_starts() -> None:
+    """At equal lengthscales, nothing differs but the prior of two more of them."""
+    space = mixed(2)
+    z = rows(space, 25)
+    one, apart = (LogPosterior(space, z, wave(z), method) for method in (SHARED, Method()))
+    h = hyper(space)
+    assert apart.unpack(apart.pack(h)).combinatorial_lengthscales == pytest.approx(np.full(3, 1.7))
+    shape, rate = LENGTHSCALE_PRIOR
+    prior = (shape - 1) * np.log(1.7) - rate * 1.7 + shape * np.log(rate) - gammaln(shape)
+    assert apart(apart.pack(h))[0] == pytest.approx(one(one.pack(h))[0] + 2 * prior)
+
+
+def test_a_fit_apart_tells_what_matters_from_what_does_not() -> None:
+    flags = [Binary(f"b{i}") for i in range(8)]
+    space = Space([Ordinal("o", list(range(12))), Categorical("c", list("uvwxyz")), *flags])
+    z = rows(space, 60)
+    y = standardized(5 * np.sin(z[:, 0] / 2) + z[:, 2:].sum(axis=1))
+    bits, category, ordinal = fit(space, z, y, [cold(space)], Method()).combinatorial_lengthscales
+    assert ordinal < bits / 4
+    assert category > 2 * bits
+    assert len(fit(space, z, y, [cold(space)], SHARED).combinatorial_lengthscales) == 1
+    assert len(fit(binary(8), z[:, 2:], y, [cold(binary(8))], Method()).combinatorial_lengthscales) == 1

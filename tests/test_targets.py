@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bounce.gp.targets import clipped, standardized, targets
+from bounce.method import Method
+
+
+def test_standardising_takes_any_scale() -> None:
+    base = np.array([1.0, 2.0, 4.0, 9.0])
+    expected = (base - base.mean()) / base.std()
+    for scale in (1e-300, 1e-12, 1.0, 1e12, 1e300):
+        np.testing.assert_allclose(standardized(base * scale), expected, rtol=1e-12)
+    for constant in (0.0, 0.1, 1e12, -1e-12):
+        np.testing.assert_array_equal(standardized(np.full(7, constant)), np.zeros(7))
+    with np.errstate(all="raise"):
+        standardized(np.array([1e308, -1e308]))
+
+
+@given(st.lists(st.floats(-1.7e308, 1.7e308), min_size=1, max_size=20))
+def test_clipping_keeps_the_better_half_and_every_order(values: list[float]) -> None:
+    y = np.array(values)
+    with np.errstate(all="raise"):
+        kept = clipped(y)
+    better = y <= np.sort(y)[(len(y) - 1) // 2]
+    np.testing.assert_array_equal(kept[better], y[better])
+    ordered = kept[np.argsort(y)]
+    assert (ordered[1:] >= ordered[:-1]).all()
+    assert (kept <= y).all()
+
+
+def test_a_penalty_is_clipped_to_the_scale_of_the_rest() -> None:
+    y = np.array([1e18, 4.0, 2.0, 3.0, 24.0, 1e9, 2.5])
+    tamed = clipped(y)
+    np.testing.assert_array_equal(tamed[y < 25.0], y[y < 25.0])
+    assert (tamed[y > 25.0] > 24.0).all()
+    assert tamed.max() == pytest.approx(24.0 + 0.25 * (24.0 - 4.0))  # a quarter of the room of the others
+    assert list(np.argsort(tamed, kind="stable")) == list(np.argsort(y, kind="stable"))
+    np.testing.assert_array_equal(clipped(np.array([1.0, 1.0, 1.0, 7.0])), [1.0, 1.0, 1.0, 7.0])
+
+
+def test_only_the_default_method_lowers_outliers() -> None:
+    values = np.array([1e18, 4.0, 2.0, 3.0, 24.0, 1e9, 2.5])
+    np.testing.assert_array_equal(targets(values, Method()), standardized(clipped(values)))
+    np.testing.assert_array_equal(targets(values, Method.paper()), standardized(values))
+    assert not np.allclose(standardized(clipped(values)), standardized(values))
