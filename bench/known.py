@@ -10,7 +10,7 @@ cold runs of 50 and of 100. Each prints a table; nothing is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -30,6 +30,10 @@ SMOOTH = ("branin500", "hartmann500", "lasso-dna")  # without a randomised versi
 PROBLEMS = ("labs50", "maxsat60", "cluster60", "pest25", "contamination25", "ackley53", *SMOOTH)
 
 
+Past = tuple[list[dict[str, Any]], np.ndarray]
+"""Points and their values."""
+
+
 class What(StrEnum):
     """What is measured."""
 
@@ -44,10 +48,14 @@ def best_known() -> dict[str, np.ndarray]:
     return {"labs50": np.array([float(bit) for bit in LABS50]), "maxsat60": np.zeros(60), "pest25": pest}
 
 
-def run(problem: Problem, budget: int, seed: int, prepare: Callable[[Bounce], Any] = lambda _: None) -> list[float]:
+def run(
+    problem: Problem, budget: int, seed: int, *, start: Sequence[dict[str, Any]] = (), known: Past | None = None
+) -> list[float]:
     """Return the best value of a run after each evaluation, what was known before it left out."""
     optimizer = Bounce(problem.space, budget, seed=seed)
-    prepare(optimizer)
+    optimizer.enqueue(start)
+    if known is not None:
+        optimizer.add(*known)
     values: list[float] = []
     while not optimizer.done:
         for trial in optimizer.ask():
@@ -75,10 +83,8 @@ def starts(seeds: int) -> Table:
         problem = benchmarks.load(name)
         goal = float(problem.evaluate(codes[None])[0])
         for n in (*FLIPS, None):
-            curves = [
-                run(problem, BUDGET, s, lambda o, s=s: None if n is None else o.enqueue(changed(problem, codes, n, s)))  # type: ignore[misc]
-                for s in range(seeds)
-            ]
+            points = [[] if n is None else [changed(problem, codes, n, seed)] for seed in range(seeds)]
+            curves = [run(problem, BUDGET, seed, start=start) for seed, start in enumerate(points)]
             ends = [next((i + 1 for i, v in enumerate(c) if v <= goal + 1e-9), None) for c in curves]
             reached = [end for end in ends if end is not None]
             median = np.median([end or np.inf for end in ends])
@@ -96,8 +102,8 @@ def results(seeds: int, names: list[str]) -> Table:
         rows = []
         for seed in range(seeds):
             x = problem.space.sample(PAST, rng=np.random.default_rng([seed, PAST]))
-            points, values = problem.space.decode(x), problem.evaluate(x)
-            warm = run(problem, 50, seed, lambda o, p=points, v=values: o.add(p, v))  # type: ignore[misc]
+            values = problem.evaluate(x)
+            warm = run(problem, 50, seed, known=(problem.space.decode(x), values))
             rows.append(
                 (values.min(), min(warm[-1], values.min()), run(problem, 50, seed)[-1], run(problem, 100, seed)[-1])
             )

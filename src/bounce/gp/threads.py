@@ -4,7 +4,7 @@ The matrices of an ask are small. A second thread saves next to nothing, and bes
 for each other take many times as long. With one thread, a run also repeats whatever number of threads is set.
 
 The wheels of numpy and scipy each carry an OpenBLAS; once it is loaded, only a C function changes its number of
-threads. Other libraries are left as they are. (threadpoolctl knows them all, but is no dependency.)
+threads. Other libraries are left as they are. (threadpoolctl handles all of them, but would be one more dependency.)
 
 The invariant: while anyone is inside `one_thread`, these have one thread each; afterwards they have what they had.
 """

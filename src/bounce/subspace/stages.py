@@ -1,7 +1,7 @@
 """Stages: the sequence of target spaces that a run goes through (algorithm 1).
 
 A stage is one embedding with one trust region and a share of the budget. When its region has collapsed, the bins
-are split; in the input space, where nothing is left to split, the region opens again or the run starts again.
+are split; in the input space, where nothing is left to split, the region reopens or the run starts again.
 
 The invariant: within one restart, every point of a stage's embedding is a point of the next stage's.
 
@@ -65,7 +65,7 @@ class Stages:
             embedding = stage.embedding.split(self.schedule.b, rng=rng)
             return self._begun(embedding, number, stage.restart, asked, codes)
         if self.method.restart == "reopen":
-            logger.info("the region opens again after %d trials", asked)
+            logger.info("the region reopens after %d trials", asked)
             return self._begun(stage.embedding, number, stage.restart, asked, codes)
         # Notes, decision 12: again in the input space, from new points.
         logger.info("restart %d after %d trials", stage.restart + 1, asked)
@@ -75,7 +75,7 @@ class Stages:
     def extended(self, stage: Stage, codes: Codes, *, asked: int) -> Stage:
         """Return the same stage, with its share of what is now the budget.
 
-        A region that collapsed in the input space did so because the run was to end: it opens again.
+        A region that collapsed in the input space did so because the run was to end: it reopens.
         """
         if stage.region.collapsed and stage.embedding.is_input:
             return self._begun(stage.embedding, stage.number + 1, stage.restart, asked, codes)
