@@ -189,7 +189,7 @@ def test_kills_of_a_run_with_eight_workers_lose_nothing(tmp_path: Path) -> None:
     with Study.open(tmp_path / "a.db") as study:
         assert [t.id for t in study.trials] == list(range(48))
         assert all(t.value == value(t.point) for t in study.trials)
-        assert sorted(r.tell for r in study._keeper.optimizer._records) == list(range(48))
+        assert sorted(r.tell for r in study._keeper.optimizer._ledger.records) == list(range(48))
     begun, _ = evaluations(log)
     assert len(begun) == 48
     assert sum(begun.values()) <= 48 + 8 * kills
