@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bounce import Binary, Categorical, Ordinal, Real, Space
+from bounce.acquire.improvement import Acquisition
+from bounce.gp.fit import LogPosterior, cold
 from bounce.gp.kernels import Hyper, Kernel, Metric
 from bounce.gp.linalg import Array
 from bounce.gp.points import Points
+from bounce.gp.posterior import GP
+from bounce.method import Method
 from bounce.optimizer.foreign import points_of
 from bounce.spaces.parameters import Codes, Kind
 from bounce.subspace.embedding import Embedding
@@ -185,3 +191,42 @@ def test_an_anchored_embedding_survives_its_document() -> None:
     again = Embedding.from_dict(space, embedding.to_dict())
     z = embedding.latent.sample(30, rng=rng)
     np.testing.assert_array_equal(again.up(z), embedding.up(z))
+
+
+@pytest.mark.parametrize("lengthscales", ["per-kind", "shared"])
+def test_the_gradient_of_the_fit_is_right_beside_foreign_points(lengthscales: Any) -> None:
+    rng = np.random.default_rng(3)
+    space = mixed(3)
+    embedding = Embedding.random(space, 6, rng=rng)
+    x = np.concatenate([embedding.up(embedding.latent.sample(6, rng=rng)), space.sample(8, rng=rng)])
+    points = points_of(embedding, x)
+    assert points.foreign is not None
+    posterior = LogPosterior(embedding.latent, points, rng.normal(size=14), Method(lengthscales=lengthscales))
+    theta = posterior.pack(cold(embedding.latent)) + 0.1 * rng.normal(size=len(posterior.bounds))
+    _, gradient = posterior(theta)
+    for i in range(len(theta)):
+        step = np.zeros(len(theta))
+        step[i] = 1e-6
+        slope = (posterior(theta + step)[0] - posterior(theta - step)[0]) / 2e-6
+        assert gradient[i] == pytest.approx(slope, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("n", [0, 8])
+def test_the_gradient_of_the_acquisition_is_right_beside_foreign_points(n: int) -> None:
+    rng = np.random.default_rng(4)
+    space = mixed(3)
+    embedding = Embedding.random(space, 6, rng=rng).anchored(space.sample(1, rng=rng)[0], rng=rng)
+    latent = embedding.latent
+    x = np.concatenate([embedding.up(latent.sample(6, rng=rng)), space.sample(n, rng=rng)])
+    points = points_of(embedding, x)
+    gp = GP.at(Kernel(latent, hyper(latent), points.foreign is not None), points)
+    acquisition = Acquisition.of(gp, rng.normal(size=len(x)), Points(latent.sample(0, rng=rng)), np.empty((0, 64)))
+    z = latent.sample(4, rng=rng)
+    values, gradient = acquisition.with_gradient(z)
+    np.testing.assert_allclose(values, acquisition(z), atol=1e-9)
+    for j, column in enumerate(latent.reals):
+        up, down = z.copy(), z.copy()
+        up[:, column] += 1e-6
+        down[:, column] -= 1e-6
+        slope = (acquisition(up) - acquisition(down)) / 2e-6
+        np.testing.assert_allclose(gradient[:, j], slope, rtol=1e-3, atol=1e-5)

@@ -167,7 +167,7 @@ class Acquisition:
         gp, kernel = self.gp, self.gp.kernel
         space, hyper = kernel.space, kernel.hyper
         x, points = kernel.scaled(z), gp.scaled
-        r2 = kernel.real_distance(Points(z), gp.points)
+        r2 = kernel.real_distance(Points(z), gp.points, points)
         k_r, slope = matern52_and_slope(r2)
         if len(space.combinatorial):
             k_c = kernel.combinatorial(kernel.metric(Points(z), gp.points)) if k_c is None else k_c

@@ -133,12 +133,19 @@ class Kernel:
         mixed *= self.hyper.signal
         return mixed
 
-    def real_distance(self, a: Points, b: Points) -> Array:
-        """Return the squared distances of the reals, in lengthscales."""
-        r2 = squared_distance(self.scaled(a.z), self.scaled(b.z))
-        reals, steps = self.space.reals, np.zeros(len(self.space))
-        steps[reals] = 1.0 / self.hyper.real_lengthscales
-        return add_foreign(r2, a, b, steps)
+    @cached_property
+    def _real_steps(self) -> Array:
+        """Per bin, the length of one code in lengthscales; 0 for a bin that is not real."""
+        steps = np.zeros(len(self.space))
+        steps[self.space.reals] = 1.0 / self.hyper.real_lengthscales
+        return steps
+
+    def real_distance(self, a: Points, b: Points, scaled: Array | None = None) -> Array:
+        """Return the squared distances of the reals, in lengthscales; `scaled` are those of b, if they are known."""
+        r2 = squared_distance(self.scaled(a.z), self.scaled(b.z) if scaled is None else scaled)
+        if a.foreign is None and b.foreign is None:
+            return r2
+        return add_foreign(r2, a, b, self._real_steps)
 
     def real(self, a: Points, b: Points) -> Array:
         """Return k_r of two sets of points."""
