@@ -56,6 +56,7 @@ def weight(space: Space) -> Callable[[dict[str, Any]], float]:
     return lambda point: float((space.encode([point])[0] / scale).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EACH)
 def test_points_of_every_kind_lie_in_the_space_and_a_seed_repeats_them(name: str) -> None:
     space, budget = mixed(1), 7 if name == "botorch" else 14  # seconds per ask
@@ -67,6 +68,7 @@ def test_points_of_every_kind_lie_in_the_space_and_a_seed_repeats_them(name: str
     assert [trial.point for trial in other] != [trial.point for trial in runs[0].trials[:INITIAL]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EACH)
 def test_the_first_five_points_are_those_of_the_seed(name: str) -> None:
     space = mixed(2)
@@ -115,6 +117,7 @@ def test_the_global_generators_are_left_alone(name: str) -> None:
     assert (random.getstate(), np.random.get_state()[1].tolist()) == before  # type: ignore[index]  # noqa: NPY002
 
 
+@pytest.mark.slow
 @given(spaces(), generators())
 def test_values_and_codes_are_inverse_up_to_the_rounding_of_reals(space: Space, rng: np.random.Generator) -> None:
     row = space.encode(space.decode(space.sample(1, rng=rng)))[0]

@@ -22,6 +22,7 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 def test_the_demo_prints_its_best_and_draws_a_picture(tmp_path: Path) -> None:
     done = run("demo", "--evals", "12", "--seed", "3", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -69,6 +69,7 @@ def run(workers: int, batch_size: int, order: list[int], budget: int = 24, **opt
     return study, STEPPED[-1]
 
 
+@pytest.mark.slow
 @given(order=st.lists(st.integers(0, 3), max_size=24))
 @settings(max_examples=8, deadline=None)
 @pytest.mark.usefixtures("stepping")
@@ -280,6 +281,7 @@ def test_bad_arguments_are_refused_before_anything_runs() -> None:
         assert study.done
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
@@ -500,6 +502,7 @@ def test_a_call_that_takes_too_long_does_not_disturb_the_next() -> None:
         assert pool.submit(abs, -3).result() == 3
 
 
+@pytest.mark.slow
 def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

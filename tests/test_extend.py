@@ -54,6 +54,7 @@ def test_an_extended_run_of_any_kind_has_no_new_initial_points(space: Space, met
     assert {t.restart for t in new} == {restart}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["default", "paper"])
 def test_a_design_that_the_budget_cut_short_is_completed(method: str) -> None:
     opt, whole = Bounce(mixed(2), 3, seed=0, method=method), Bounce(mixed(2), 50, seed=0, method=method)

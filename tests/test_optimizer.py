@@ -54,6 +54,7 @@ def test_failed_trials_cost_budget_and_are_not_proposed_again() -> None:
     assert opt.best.id == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "space",
     [
@@ -78,6 +79,7 @@ def test_a_small_space_is_exhausted_point_by_point(space: Space) -> None:
         opt.ask()
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from([mixed(2), binary(12), reals(3), Space([Integer("n", 1, 100), Real("x", 0, 1)])]),
     st.integers(1, 25),
@@ -154,6 +156,7 @@ def test_maximising_is_minimising_the_negative() -> None:
     assert opt.best == opt.trials[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", ["constant", "tiny", "huge", "outlier", "steps"])
 def test_any_scale_of_values_works(values: str) -> None:
     def objective(p: Point) -> float:
@@ -198,6 +201,7 @@ def test_unusual_spaces_simply_work(space: Space) -> None:
     assert all(t.point in space for t in trials)
 
 
+@pytest.mark.slow
 def test_a_thousand_mixed_variables_work() -> None:
     space = mixed(200)
     assert len(space) == 1000
@@ -216,6 +220,7 @@ def test_fewer_bins_than_kinds_warn_and_work() -> None:
 # How the run goes
 
 
+@pytest.mark.slow
 def test_the_target_space_grows_to_the_input_space() -> None:
     trials = drive(Bounce(binary(50), 120, seed=0), lambda p: 1.0 + trialless(p))
     dims = [t.target_dim for t in trials]
@@ -240,6 +245,7 @@ def test_dimensions_start_at_two_for_reals_and_follow_the_option() -> None:
 FORGET = Method(restart="forget")
 
 
+@pytest.mark.slow
 def test_in_the_paper_a_run_restarts_in_the_input_space_and_forgets() -> None:
     options: dict[str, Any] = {"budget_to_input": 20, "trust_region": "baxus", "initial_points": 4}
     trials = drive(Bounce(reals(2), 200, seed=0, method=FORGET, **options), lambda p: 1.0)
@@ -252,6 +258,7 @@ def test_in_the_paper_a_run_restarts_in_the_input_space_and_forgets() -> None:
         assert inside[4].side == 0.8
 
 
+@pytest.mark.slow
 def test_a_region_that_collapses_in_the_input_space_opens_again_around_the_best_point() -> None:
     opt = Bounce(reals(2), 200, seed=0, budget_to_input=20, trust_region="baxus", initial_points=4)
     trials = drive(opt, lambda p: 1.0)
@@ -295,6 +302,7 @@ def test_low_sequency_runs_start_with_few_changes() -> None:
 # Asynchrony
 
 
+@pytest.mark.slow
 def test_a_batch_gives_the_same_run_in_whatever_order_it_comes_back() -> None:
     a, b = (Bounce(mixed(2), 40, seed=5, batch_size=5) for _ in range(2))
     rng = np.random.default_rng(0)
@@ -364,6 +372,7 @@ def test_tells_from_before_a_restart_go_to_the_history_only() -> None:
     assert opt.ask()[0].acquisition is not None
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.sampled_from([binary(15), mixed(2), reals(3)]))
 @settings(max_examples=12, deadline=None)
 def test_any_order_of_asks_and_tells_works(seed: int, space: Space) -> None:
@@ -393,6 +402,7 @@ def permuted(space: Space, codes: Codes, permutations: Sequence[Any], mirrored: 
     return moved
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("method", ["default", "paper"])
 def test_a_run_under_other_labels_is_the_same_run_relabelled(method: str, batch: int) -> None:
@@ -562,6 +572,7 @@ def test_snapshots_belong_to_the_caller() -> None:
     assert len({*opt.trials, *before}) == 3  # trials can be kept in sets; the told one has changed
 
 
+@pytest.mark.slow
 def test_a_huge_batch_in_a_small_space_succeeds() -> None:
     opt = Bounce(reals(30), 330, seed=0, batch_size=160)
     assert len(drive(opt, lambda p: sum((x - 0.3) ** 2 for x in p.values()))) == 330

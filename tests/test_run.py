@@ -19,6 +19,7 @@ def count_ones(point: dict[str, Any]) -> float:
     return float(sum(point.values()))
 
 
+@pytest.mark.slow
 def test_minimize_and_maximize_find_the_ends_of_a_simple_function() -> None:
     low = bounce.minimize(count_ones, binary(12), budget=60, seed=0)
     high = bounce.maximize(count_ones, binary(12), budget=60, seed=0)

@@ -106,6 +106,7 @@ def test_a_value_shows_no_digits_of_rounding(low: float, high: float, log: bool,
     assert parameter.decode(parameter.encode(value)) == value
 
 
+@pytest.mark.slow
 @given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6), st.booleans(), st.integers(1, 2**52 - 1))
 @settings(max_examples=300)
 def test_between_the_ends_no_shorter_decimal_has_the_same_code(one: float, other: float, log: bool, step: int) -> None:
