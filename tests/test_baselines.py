@@ -121,9 +121,10 @@ def test_the_global_generators_are_left_alone(name: str) -> None:
 @given(spaces(), generators())
 def test_values_and_codes_are_inverse_up_to_the_rounding_of_reals(space: Space, rng: np.random.Generator) -> None:
     row = space.encode(space.decode(space.sample(1, rng=rng)))[0]
-    again = codes_of(space, values_of(space, row))
-    assert np.array_equal(again[space.combinatorial], row[space.combinatorial])
-    assert again == pytest.approx(row, abs=1e-12)
+    values = values_of(space, row)
+    codes = codes_of(space, values)
+    assert np.array_equal(codes[space.combinatorial], row[space.combinatorial])
+    assert values_of(space, codes) == pytest.approx(values, rel=1e-12)
 
 
 @pytest.mark.slow
