@@ -77,6 +77,7 @@ def test_the_first_five_points_are_those_of_the_seed(name: str) -> None:
     assert not np.array_equal(baselines.initial_points(space, 3), baselines.initial_points(space, 4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EACH)
 def test_it_may_start_with_more_points(name: str) -> None:
     space = mixed(1)
@@ -102,6 +103,7 @@ def test_it_learns(name: str) -> None:
     assert np.mean([lowest("random", seed) for seed in range(20)]) > 3.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EACH)
 def test_trials_may_be_asked_for_before_values_are_told(name: str) -> None:
     space = binary(10)

@@ -670,6 +670,7 @@ def test_a_study_where_nothing_can_be_written_is_refused(bounce: Terminal) -> No
             assert said in refused.err
 
 
+@pytest.mark.slow
 def test_output_that_cannot_be_written_is_one_sentence(bounce: Terminal) -> None:
     bounce("ask", bounce.spec())
     with open("/dev/full", "w") as full:
@@ -678,6 +679,7 @@ def test_output_that_cannot_be_written_is_one_sentence(bounce: Terminal) -> None
     assert (process.returncode, err) == (1, "bounce: [Errno 28] No space left on device\n")
 
 
+@pytest.mark.slow
 def test_names_that_the_terminal_cannot_show_are_escaped(bounce: Terminal) -> None:
     parameters = '[[parameters]]\nname = "数"\ntype = "binary"\n'
     bounce("ask", bounce.spec(parameters=parameters, command=None))

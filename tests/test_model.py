@@ -147,6 +147,7 @@ def test_by_default_the_mean_is_that_of_highest_likelihood(space: Space, watched
     assert max(abs(search.y.mean()) for search in watched.searches) > 0.01
 
 
+@pytest.mark.slow
 @KINDS
 def test_in_the_paper_every_ask_with_new_data_fits(space: Space, watched: Watched) -> None:
     counts = {}

@@ -183,6 +183,7 @@ def test_a_change_of_unit_changes_nothing() -> None:
     assert [t.point for t in a] == [t.point for t in b]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "space",
     [

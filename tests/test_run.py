@@ -145,6 +145,7 @@ def test_fewer_failures_than_end_a_run_are_recorded_when_it_ends() -> None:
     assert [trial.state for trial in result.trials] == ["failed"] * 2
 
 
+@pytest.mark.slow
 def test_the_first_failure_is_shown_at_once_with_its_traceback_without_any_logging_setup(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

@@ -189,6 +189,7 @@ VERSION_1: dict[str, Any] = json.loads((Path(__file__).parent / "fixtures" / "st
 PLAIN = {"targets": "raw", "lengthscales": "shared", "caution": 1.0, "doubt_best": False}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VERSION_1)
 def test_a_state_of_version_1_continues_as_its_release_did(name: str) -> None:
     """The next points are those that the release with this format proposed after the same values.
