@@ -62,7 +62,7 @@ def test_failed_trials_cost_budget_and_are_not_proposed_again() -> None:
         Space([Ordinal("o", [1, 2, 3])]),
         Space([Binary("b"), Categorical("c", ["x", "y", "z"])]),
         Space([Integer("n", 1, 80)]),
-        Space([Integer("n", 1, 70), Binary("b")]),
+        Space([Integer("n", 1, 24, log=True), Binary("b")]),
         Space([Integer("n", 1, 9, log=True), Integer("m", 1, 9, log=True)]),
         binary(7),
     ],
@@ -223,8 +223,11 @@ def test_fewer_bins_than_kinds_warn_and_work() -> None:
 
 @pytest.mark.slow
 def test_the_target_space_grows_to_the_input_space() -> None:
-    trials = drive(Bounce(binary(50), 120, seed=0), lambda p: 1.0 + trialless(p))
-    dims = [t.target_dim for t in trials]
+    opt = Bounce(binary(50), 120, seed=0)
+    for _ in range(40):
+        trial = opt.ask()[0]
+        opt.tell(trial, 1.0 + trialless(trial.point))
+    dims = [t.target_dim for t in opt.trials]
     assert sorted(set(dims)) == [5, 10, 20, 40, 50]
     assert dims == sorted(dims)
     # m_D = 60: spaces of 5, 10, 20, 40 bins have 2, 4, 7, 14 evaluations after the 5 initial ones.
@@ -249,7 +252,7 @@ FORGET = Method(restart="forget")
 @pytest.mark.slow
 def test_in_the_paper_a_run_restarts_in_the_input_space_and_forgets() -> None:
     options: dict[str, Any] = {"budget_to_input": 20, "trust_region": "baxus", "initial_points": 4}
-    trials = drive(Bounce(reals(2), 200, seed=0, method=FORGET, **options), lambda p: 1.0)
+    trials = drive(Bounce(reals(2), 120, seed=0, method=FORGET, **options), lambda p: 1.0)
     restarts = [t.restart for t in trials]
     assert max(restarts) >= 2
     for restart in range(1, max(restarts)):
@@ -261,10 +264,10 @@ def test_in_the_paper_a_run_restarts_in_the_input_space_and_forgets() -> None:
 
 @pytest.mark.slow
 def test_a_region_that_collapses_in_the_input_space_opens_again_around_the_best_point() -> None:
-    opt = Bounce(reals(2), 200, seed=0, budget_to_input=20, trust_region="baxus", initial_points=4)
+    opt = Bounce(reals(2), 100, seed=0, budget_to_input=20, trust_region="baxus", initial_points=4)
     trials = drive(opt, lambda p: 1.0)
     assert {t.restart for t in trials} == {0}
-    assert [t.acquisition is None for t in trials] == [True] * 4 + [False] * 196
+    assert [t.acquisition is None for t in trials] == [True] * 4 + [False] * 96
     opened = [t for t, before in zip(trials[5:], trials[4:], strict=False) if t.side == 0.8 != before.side]
     assert len(opened) >= 2
     assert [t.stage for t in opened] == list(range(opened[0].stage, opened[0].stage + len(opened)))
@@ -375,10 +378,10 @@ def test_tells_from_before_a_restart_go_to_the_history_only() -> None:
 
 @pytest.mark.slow
 @given(st.integers(0, 10**6), st.sampled_from([binary(15), mixed(2), reals(3)]))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_any_order_of_asks_and_tells_works(seed: int, space: Space) -> None:
     rng = np.random.default_rng(seed)
-    opt = Bounce(space, 40, seed=0)
+    opt = Bounce(space, 30, seed=0)
     while not opt.done:
         pending = [t for t in opt.trials if t.state == "pending"]
         if opt.remaining and (not pending or rng.random() < 0.5):
@@ -386,7 +389,7 @@ def test_any_order_of_asks_and_tells_works(seed: int, space: Space) -> None:
         else:
             trial = pending[rng.integers(len(pending))]
             opt.fail(trial) if rng.random() < 0.2 else opt.tell(trial, ones(trial.point))
-    assert len({json.dumps(t.point) for t in opt.trials}) == 40
+    assert len({json.dumps(t.point) for t in opt.trials}) == 30
 
 
 # Labels
@@ -419,7 +422,7 @@ def test_a_run_under_other_labels_is_the_same_run_relabelled(method: str, batch:
         for p, c in zip(space.parameters, space.cardinalities, strict=True)
     ]
     flips = np.isin(np.arange(len(space)), space.reals[::2])
-    a = Bounce(space, 60, seed=2, batch_size=batch, method=method)
+    a = Bounce(space, 48, seed=2, batch_size=batch, method=method)
     state = json.loads(json.dumps(a.state_dict()))
     embedding = state["head"]["stage"]["embedding"]
     embedding["tables"] = [
@@ -437,7 +440,7 @@ def test_a_run_under_other_labels_is_the_same_run_relabelled(method: str, batch:
         values = np.sin(codes @ weights).tolist()
         a.tell(ours, values)
         b.tell(theirs, values)
-    assert changed > 60 * len(space) / 4
+    assert changed > 48 * len(space) / 4
     assert len({t.target_dim for t in a.trials}) > 2
     assert max(t.restart for t in a.trials) == 0  # a restart draws another embedding
 
