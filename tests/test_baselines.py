@@ -56,6 +56,7 @@ def weight(space: Space) -> Callable[[dict[str, Any]], float]:
     return lambda point: float((space.encode([point])[0] / scale).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EACH)
 def test_points_of_every_kind_lie_in_the_space_and_a_seed_repeats_them(name: str) -> None:
     space, budget = mixed(1), 7 if name == "botorch" else 14  # seconds per ask
@@ -67,6 +68,7 @@ def test_points_of_every_kind_lie_in_the_space_and_a_seed_repeats_them(name: str
     assert [trial.point for trial in other] != [trial.point for trial in runs[0].trials[:INITIAL]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EACH)
 def test_the_first_five_points_are_those_of_the_seed(name: str) -> None:
     space = mixed(2)
@@ -75,6 +77,7 @@ def test_the_first_five_points_are_those_of_the_seed(name: str) -> None:
     assert not np.array_equal(baselines.initial_points(space, 3), baselines.initial_points(space, 4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EACH)
 def test_it_may_start_with_more_points(name: str) -> None:
     space = mixed(1)
@@ -100,6 +103,7 @@ def test_it_learns(name: str) -> None:
     assert np.mean([lowest("random", seed) for seed in range(20)]) > 3.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EACH)
 def test_trials_may_be_asked_for_before_values_are_told(name: str) -> None:
     space = binary(10)
@@ -115,12 +119,14 @@ def test_the_global_generators_are_left_alone(name: str) -> None:
     assert (random.getstate(), np.random.get_state()[1].tolist()) == before  # type: ignore[index]  # noqa: NPY002
 
 
+@pytest.mark.slow
 @given(spaces(), generators())
 def test_values_and_codes_are_inverse_up_to_the_rounding_of_reals(space: Space, rng: np.random.Generator) -> None:
     row = space.encode(space.decode(space.sample(1, rng=rng)))[0]
-    again = codes_of(space, values_of(space, row))
-    assert np.array_equal(again[space.combinatorial], row[space.combinatorial])
-    assert again == pytest.approx(row, abs=1e-12)
+    values = values_of(space, row)
+    codes = codes_of(space, values)
+    assert np.array_equal(codes[space.combinatorial], row[space.combinatorial])
+    assert values_of(space, codes) == pytest.approx(values, rel=1e-12)
 
 
 @pytest.mark.slow

@@ -391,6 +391,7 @@ def test_the_names_are_those_of_the_papers_problems() -> None:
     assert benchmarks.names() == list(SHAPES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kinds"), SHAPES.items())
 def test_every_problem_knows_its_name_and_its_variables(name: str, kinds: list[Kind]) -> None:
     problem = load_or_skip(name)

@@ -22,6 +22,7 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 def test_the_demo_prints_its_best_and_draws_a_picture(tmp_path: Path) -> None:
     done = run("demo", "--evals", "12", "--seed", "3", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -36,6 +37,7 @@ def test_the_demo_prints_its_best_and_draws_a_picture(tmp_path: Path) -> None:
     assert (tmp_path / "bounce-demo-2.png").exists()
 
 
+@pytest.mark.slow
 def test_the_demo_replaces_a_picture_only_when_told_to(tmp_path: Path) -> None:
     (tmp_path / "bounce-demo.png").write_text("mine")
     refused = run("demo", "--evals", "6", "--out", "bounce-demo.png", cwd=tmp_path)
@@ -48,6 +50,7 @@ def test_the_demo_replaces_a_picture_only_when_told_to(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["bounce-demo.png"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -151,6 +151,7 @@ def loss(point):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_json_is_an_object_per_line_whatever_the_objective_prints(bounce: Terminal, workers: int) -> None:
     (bounce.folder / "noisy.py").write_text(OBJECTIVE)
@@ -266,6 +267,7 @@ def test_a_fault_that_is_not_the_objectives_is_not_called_its_failure(
     assert (said.code, said.err) == (1, "bounce: no such paper\n")
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_read_enough_ends_a_run_quietly(bounce: Terminal) -> None:
     bounce.spec(budget=40)
     process = bounce.start("run", "a.toml", "--json")
@@ -307,6 +309,7 @@ def test_after_ctrl_c_a_run_waits_and_says_how_to_go_on(bounce: Terminal, gate: 
     assert bounce.trials("a.db") == bounce.trials("straight.db")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("numbers", "code"),
     [
@@ -339,6 +342,7 @@ def test_a_second_ctrl_c_or_a_request_to_end_does_not_wait(
     assert [trial["state"] for trial in bounce.trials("a.db")] == ["done"] * 6
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(bounce: Terminal, gate: Gate) -> None:
     bounce("run", bounce.spec("straight"))
     bounce.spec(command=gate.command)
@@ -562,6 +566,7 @@ def test_export_refuses_places_that_cannot_be(bounce: Terminal, name: str, said:
     assert said in refused.err
 
 
+@pytest.mark.slow
 def test_plot_draws_studies_of_any_name(bounce: Terminal) -> None:
     bounce("run", bounce.spec("a$b_{$c", direction="maximize"))
     said = bounce("plot", "a$b_{$c.db", "--out", "p.svg")
@@ -665,6 +670,7 @@ def test_a_study_where_nothing_can_be_written_is_refused(bounce: Terminal) -> No
             assert said in refused.err
 
 
+@pytest.mark.slow
 def test_output_that_cannot_be_written_is_one_sentence(bounce: Terminal) -> None:
     bounce("ask", bounce.spec())
     with open("/dev/full", "w") as full:
@@ -673,6 +679,7 @@ def test_output_that_cannot_be_written_is_one_sentence(bounce: Terminal) -> None
     assert (process.returncode, err) == (1, "bounce: [Errno 28] No space left on device\n")
 
 
+@pytest.mark.slow
 def test_names_that_the_terminal_cannot_show_are_escaped(bounce: Terminal) -> None:
     parameters = '[[parameters]]\nname = "数"\ntype = "binary"\n'
     bounce("ask", bounce.spec(parameters=parameters, command=None))
@@ -685,6 +692,7 @@ def test_names_that_the_terminal_cannot_show_are_escaped(bounce: Terminal) -> No
 # a terminal
 
 
+@pytest.mark.slow
 def test_the_panel_shows_where_a_run_stands(bounce: Terminal) -> None:
     bounce.spec("my study", budget=12, command=["sh", "-c", 'test "$1" = true && echo "$0"', "{x}", "{deep}"])
     master, slave = pty.openpty()
@@ -760,6 +768,7 @@ def test_echo_is_the_command_of_these_tests() -> None:
 # What strangers found
 
 
+@pytest.mark.slow
 def test_a_run_needs_no_standard_output(bounce: Terminal) -> None:
     path = bounce.spec()
     done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *COMMAND, "run", str(path)], stderr=subprocess.PIPE)

@@ -228,6 +228,7 @@ values = st.one_of(
 names = st.one_of(texts, awkward).filter(bool)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(point=st.dictionaries(names, values, min_size=1, max_size=30))
 def test_names_and_values_reach_the_command_as_they_are(point: dict[str, Any]) -> None:

@@ -17,6 +17,8 @@ from bounce import BounceError, Result, Study, Trial
 from referee import PATIENCE, refereed, value
 from spaces import binary
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
+
 TESTS = Path(__file__).parent
 
 

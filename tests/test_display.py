@@ -196,6 +196,7 @@ def test_the_best_of_nothing_is_none_yet() -> None:
 # tables
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_a_printable_text_is_one_line_that_moves_no_cursor(text: str) -> None:
     assert printable(text).isprintable()

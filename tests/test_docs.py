@@ -37,6 +37,7 @@ NOT_RUN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if any(blocks(page))], ids=lambda page: page.name)
 def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
     done = subprocess.run(
@@ -189,6 +190,7 @@ def test_the_page_on_the_file_names_its_columns(tmp_path: Path) -> None:
     assert f"at present {version}," in text
 
 
+@pytest.mark.slow
 def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path],  # --quiet would hide warnings

@@ -19,6 +19,7 @@ def embed(space: Space, n_bins: int, rng: np.random.Generator, *, low_sequency: 
     return Embedding.random(space, n_bins, low_sequency=low_sequency, rng=rng)
 
 
+@pytest.mark.slow
 @given(spaces(), st.integers(1, 6), st.integers(1, 3), st.booleans(), generators())
 @settings(max_examples=150)
 def test_a_split_keeps_every_point_of_its_parent(

@@ -12,6 +12,8 @@ import pytest
 from bounce import Binary, Categorical, Integer, Ordinal, Real, Space, minimize
 from bounce.benchmarks import Labs
 
+pytestmark = pytest.mark.slow
+
 Objective = Callable[[dict[str, Any]], float]
 SEEDS = range(3)
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES = {
     "minimize.py": r"best value (0\.\d+|\d\.\d+e-\d+)\n",

@@ -69,6 +69,7 @@ def run(workers: int, batch_size: int, order: list[int], budget: int = 24, **opt
     return study, STEPPED[-1]
 
 
+@pytest.mark.slow
 @given(order=st.lists(st.integers(0, 3), max_size=24))
 @settings(max_examples=8, deadline=None)
 @pytest.mark.usefixtures("stepping")
@@ -78,6 +79,7 @@ def test_the_order_within_synchronous_batches_changes_no_point(order: list[int])
     assert manual.most == 4
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("stepping")
 @pytest.mark.parametrize(("workers", "batch_size"), [(1, 1), (3, 1), (4, 2), (2, 4), (4, 4), (5, 3)])
 def test_workers_are_kept_busy_and_batches_are_asked_for_whole(workers: int, batch_size: int) -> None:
@@ -280,6 +282,7 @@ def test_bad_arguments_are_refused_before_anything_runs() -> None:
         assert study.done
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
@@ -332,6 +335,7 @@ def sent(objective: str, how: str, folder: Path) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MADE_HERE)
 @pytest.mark.parametrize("how", ["workers=2", "timeout=60"])
 def test_an_objective_from_standard_input_is_refused_with_the_cause_and_the_way_out(
@@ -344,6 +348,7 @@ def test_an_objective_from_standard_input_is_refused_with_the_cause_and_the_way_
     assert message.startswith("a timeout needs worker processes, but ") == (how == "timeout=60")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["workers=2", "timeout=60"])
 def test_the_ways_out_of_standard_input_work(how: str, tmp_path: Path) -> None:
     (tmp_path / "objective.py").write_text("def f(point): return 1.0\n")
@@ -375,6 +380,7 @@ def test_a_lambda_with_a_timeout_is_not_sent_in_circles() -> None:
         assert study.done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_waits_for_what_is_running_and_twice_does_not(tmp_path: Path, times: int, workers: int) -> None:
@@ -500,6 +506,7 @@ def test_a_call_that_takes_too_long_does_not_disturb_the_next() -> None:
         assert pool.submit(abs, -3).result() == 3
 
 
+@pytest.mark.slow
 def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

@@ -22,6 +22,7 @@ def test_an_extended_run_uses_exactly_its_new_budget() -> None:
     assert through_json(opt).done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["default", "paper"])
 @pytest.mark.parametrize("restored", [False, True])
 def test_a_run_that_ended_continues_around_its_best_point(method: str, restored: bool) -> None:
@@ -42,6 +43,7 @@ def test_a_run_that_ended_continues_around_its_best_point(method: str, restored:
     assert np.median(values) < 0.1 * np.median([t.value for t in old[:5] if t.value is not None])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", [binary(12), mixed(2)], ids=["binary", "mixed"])
 @pytest.mark.parametrize("method", ["default", "paper"])
 def test_an_extended_run_of_any_kind_has_no_new_initial_points(space: Space, method: str) -> None:
@@ -54,6 +56,7 @@ def test_an_extended_run_of_any_kind_has_no_new_initial_points(space: Space, met
     assert {t.restart for t in new} == {restart}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["default", "paper"])
 def test_a_design_that_the_budget_cut_short_is_completed(method: str) -> None:
     opt, whole = Bounce(mixed(2), 3, seed=0, method=method), Bounce(mixed(2), 50, seed=0, method=method)

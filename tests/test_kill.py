@@ -20,6 +20,8 @@ from bounce.study.storage import Storage
 from objectives import Logged, mixed, value
 from test_study import facts
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kill")]
+
 KILLS = 100
 OPTIONS: dict[str, Any] = {"budget": 40, "seed": 7, "initial_points": 4}
 

@@ -47,6 +47,7 @@ def test_a_case_is_measured_in_a_separate_process() -> None:
     assert 20 < cost.mib < 2000
 
 
+@pytest.mark.slow
 def test_every_method_starts_with_the_observations_and_is_asked_for_batches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -71,6 +71,7 @@ def run(
     return region, seen(space, *known), z, [p.value for p in chosen], acquisition
 
 
+@pytest.mark.slow
 @given(spaces(most=6), st.integers(1, 6), st.integers(1, 3), st.integers(0, 2), st.integers(0, 5))
 @settings(max_examples=40, deadline=None)
 def test_proposals_are_new_in_the_space_and_in_the_region(

@@ -179,6 +179,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_choice_changes_what_is_proposed(name: str) -> None:
     case = CASES[name]
@@ -192,6 +193,7 @@ def test_every_choice_changes_what_is_proposed(name: str) -> None:
 # Whole runs of the paper's method
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize(
     "space",
@@ -227,6 +229,7 @@ def test_a_run_of_the_paper_ends_with_its_budget_and_resumes_bit_for_bit(space: 
     assert run(restore=True) == trials
 
 
+@pytest.mark.slow
 def test_a_run_of_the_paper_finds_what_a_default_run_finds() -> None:
     target = np.random.default_rng(0).random(20) < 0.5
     for method in ("default", "paper"):

@@ -19,6 +19,7 @@ from runs import drive, facts, ones, sphere, through_json
 from spaces import binary, mixed, reals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", [binary(12), mixed(3), reals(3)], ids=["binary", "mixed", "real"])
 def test_of_many_observations_the_nearest_count(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model holds few enough points, a fit fewer and in the same units, and a restored run the same ones."""
@@ -77,6 +78,7 @@ def test_the_nearest_are_those_with_the_smallest_distance_to_the_best() -> None:
     assert square[found].max() <= square[others].min()
 
 
+@pytest.mark.slow
 def test_after_the_region_opens_again_the_model_knows_all_data(monkeypatch: pytest.MonkeyPatch) -> None:
     known: dict[str, list[int]] = {"default": [], "paper": []}
     for method, sizes in known.items():
@@ -145,6 +147,7 @@ def test_by_default_the_mean_is_that_of_highest_likelihood(space: Space, watched
     assert max(abs(search.y.mean()) for search in watched.searches) > 0.01
 
 
+@pytest.mark.slow
 @KINDS
 def test_in_the_paper_every_ask_with_new_data_fits(space: Space, watched: Watched) -> None:
     counts = {}

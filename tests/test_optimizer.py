@@ -54,6 +54,7 @@ def test_failed_trials_cost_budget_and_are_not_proposed_again() -> None:
     assert opt.best.id == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "space",
     [
@@ -61,7 +62,7 @@ def test_failed_trials_cost_budget_and_are_not_proposed_again() -> None:
         Space([Ordinal("o", [1, 2, 3])]),
         Space([Binary("b"), Categorical("c", ["x", "y", "z"])]),
         Space([Integer("n", 1, 80)]),
-        Space([Integer("n", 1, 70), Binary("b")]),
+        Space([Integer("n", 1, 24, log=True), Binary("b")]),
         Space([Integer("n", 1, 9, log=True), Integer("m", 1, 9, log=True)]),
         binary(7),
     ],
@@ -78,6 +79,7 @@ def test_a_small_space_is_exhausted_point_by_point(space: Space) -> None:
         opt.ask()
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from([mixed(2), binary(12), reals(3), Space([Integer("n", 1, 100), Real("x", 0, 1)])]),
     st.integers(1, 25),
@@ -154,6 +156,7 @@ def test_maximising_is_minimising_the_negative() -> None:
     assert opt.best == opt.trials[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", ["constant", "tiny", "huge", "outlier", "steps"])
 def test_any_scale_of_values_works(values: str) -> None:
     def objective(p: Point) -> float:
@@ -180,6 +183,7 @@ def test_a_change_of_unit_changes_nothing() -> None:
     assert [t.point for t in a] == [t.point for t in b]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "space",
     [
@@ -198,6 +202,7 @@ def test_unusual_spaces_simply_work(space: Space) -> None:
     assert all(t.point in space for t in trials)
 
 
+@pytest.mark.slow
 def test_a_thousand_mixed_variables_work() -> None:
     space = mixed(200)
     assert len(space) == 1000
@@ -216,9 +221,13 @@ def test_fewer_bins_than_kinds_warn_and_work() -> None:
 # How the run goes
 
 
+@pytest.mark.slow
 def test_the_target_space_grows_to_the_input_space() -> None:
-    trials = drive(Bounce(binary(50), 120, seed=0), lambda p: 1.0 + trialless(p))
-    dims = [t.target_dim for t in trials]
+    opt = Bounce(binary(50), 120, seed=0)
+    for _ in range(40):
+        trial = opt.ask()[0]
+        opt.tell(trial, 1.0 + trialless(trial.point))
+    dims = [t.target_dim for t in opt.trials]
     assert sorted(set(dims)) == [5, 10, 20, 40, 50]
     assert dims == sorted(dims)
     # m_D = 60: spaces of 5, 10, 20, 40 bins have 2, 4, 7, 14 evaluations after the 5 initial ones.
@@ -240,9 +249,10 @@ def test_dimensions_start_at_two_for_reals_and_follow_the_option() -> None:
 FORGET = Method(restart="forget")
 
 
+@pytest.mark.slow
 def test_in_the_paper_a_run_restarts_in_the_input_space_and_forgets() -> None:
     options: dict[str, Any] = {"budget_to_input": 20, "trust_region": "baxus", "initial_points": 4}
-    trials = drive(Bounce(reals(2), 200, seed=0, method=FORGET, **options), lambda p: 1.0)
+    trials = drive(Bounce(reals(2), 120, seed=0, method=FORGET, **options), lambda p: 1.0)
     restarts = [t.restart for t in trials]
     assert max(restarts) >= 2
     for restart in range(1, max(restarts)):
@@ -252,11 +262,12 @@ def test_in_the_paper_a_run_restarts_in_the_input_space_and_forgets() -> None:
         assert inside[4].side == 0.8
 
 
+@pytest.mark.slow
 def test_a_region_that_collapses_in_the_input_space_opens_again_around_the_best_point() -> None:
-    opt = Bounce(reals(2), 200, seed=0, budget_to_input=20, trust_region="baxus", initial_points=4)
+    opt = Bounce(reals(2), 100, seed=0, budget_to_input=20, trust_region="baxus", initial_points=4)
     trials = drive(opt, lambda p: 1.0)
     assert {t.restart for t in trials} == {0}
-    assert [t.acquisition is None for t in trials] == [True] * 4 + [False] * 196
+    assert [t.acquisition is None for t in trials] == [True] * 4 + [False] * 96
     opened = [t for t, before in zip(trials[5:], trials[4:], strict=False) if t.side == 0.8 != before.side]
     assert len(opened) >= 2
     assert [t.stage for t in opened] == list(range(opened[0].stage, opened[0].stage + len(opened)))
@@ -295,6 +306,7 @@ def test_low_sequency_runs_start_with_few_changes() -> None:
 # Asynchrony
 
 
+@pytest.mark.slow
 def test_a_batch_gives_the_same_run_in_whatever_order_it_comes_back() -> None:
     a, b = (Bounce(mixed(2), 40, seed=5, batch_size=5) for _ in range(2))
     rng = np.random.default_rng(0)
@@ -364,11 +376,12 @@ def test_tells_from_before_a_restart_go_to_the_history_only() -> None:
     assert opt.ask()[0].acquisition is not None
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.sampled_from([binary(15), mixed(2), reals(3)]))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_any_order_of_asks_and_tells_works(seed: int, space: Space) -> None:
     rng = np.random.default_rng(seed)
-    opt = Bounce(space, 40, seed=0)
+    opt = Bounce(space, 30, seed=0)
     while not opt.done:
         pending = [t for t in opt.trials if t.state == "pending"]
         if opt.remaining and (not pending or rng.random() < 0.5):
@@ -376,7 +389,7 @@ def test_any_order_of_asks_and_tells_works(seed: int, space: Space) -> None:
         else:
             trial = pending[rng.integers(len(pending))]
             opt.fail(trial) if rng.random() < 0.2 else opt.tell(trial, ones(trial.point))
-    assert len({json.dumps(t.point) for t in opt.trials}) == 40
+    assert len({json.dumps(t.point) for t in opt.trials}) == 30
 
 
 # Labels
@@ -393,6 +406,7 @@ def permuted(space: Space, codes: Codes, permutations: Sequence[Any], mirrored: 
     return moved
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("method", ["default", "paper"])
 def test_a_run_under_other_labels_is_the_same_run_relabelled(method: str, batch: int) -> None:
@@ -408,7 +422,7 @@ def test_a_run_under_other_labels_is_the_same_run_relabelled(method: str, batch:
         for p, c in zip(space.parameters, space.cardinalities, strict=True)
     ]
     flips = np.isin(np.arange(len(space)), space.reals[::2])
-    a = Bounce(space, 60, seed=2, batch_size=batch, method=method)
+    a = Bounce(space, 48, seed=2, batch_size=batch, method=method)
     state = json.loads(json.dumps(a.state_dict()))
     embedding = state["head"]["stage"]["embedding"]
     embedding["tables"] = [
@@ -426,7 +440,7 @@ def test_a_run_under_other_labels_is_the_same_run_relabelled(method: str, batch:
         values = np.sin(codes @ weights).tolist()
         a.tell(ours, values)
         b.tell(theirs, values)
-    assert changed > 60 * len(space) / 4
+    assert changed > 48 * len(space) / 4
     assert len({t.target_dim for t in a.trials}) > 2
     assert max(t.restart for t in a.trials) == 0  # a restart draws another embedding
 
@@ -562,6 +576,7 @@ def test_snapshots_belong_to_the_caller() -> None:
     assert len({*opt.trials, *before}) == 3  # trials can be kept in sets; the told one has changed
 
 
+@pytest.mark.slow
 def test_a_huge_batch_in_a_small_space_succeeds() -> None:
     opt = Bounce(reals(30), 330, seed=0, batch_size=160)
     assert len(drive(opt, lambda p: sum((x - 0.3) ** 2 for x in p.values()))) == 330

@@ -132,6 +132,7 @@ def paths(document: Any, path: Path = ()) -> Iterator[Path]:
         yield from paths(value, (*path, key))
 
 
+@pytest.mark.slow
 @given(documents())
 def test_every_key_and_entry_is_found_in_its_line(document: Piece) -> None:
     text, marks = document

@@ -55,6 +55,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert bounce.__version__ == metadata.version("bounce-bo")
 
 
+@pytest.mark.slow
 def test_a_run_loads_neither_torch_nor_an_extra() -> None:
     code = (
         "import sys, bounce; s = bounce.Space([bounce.Binary('b'), bounce.Real('x', 0, 1)]);"

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import mean
 
+import pytest
+
 from bounce import Binary, Bounce, Categorical, Integer, Space, benchmarks
 from bounce.benchmarks.hartmann import Hartmann6
 from bounce.trial import Scalar
+
+pytestmark = pytest.mark.slow
 
 Point = dict[str, Scalar]
 

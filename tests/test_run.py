@@ -19,6 +19,7 @@ def count_ones(point: dict[str, Any]) -> float:
     return float(sum(point.values()))
 
 
+@pytest.mark.slow
 def test_minimize_and_maximize_find_the_ends_of_a_simple_function() -> None:
     low = bounce.minimize(count_ones, binary(12), budget=60, seed=0)
     high = bounce.maximize(count_ones, binary(12), budget=60, seed=0)
@@ -144,6 +145,7 @@ def test_fewer_failures_than_end_a_run_are_recorded_when_it_ends() -> None:
     assert [trial.state for trial in result.trials] == ["failed"] * 2
 
 
+@pytest.mark.slow
 def test_the_first_failure_is_shown_at_once_with_its_traceback_without_any_logging_setup(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

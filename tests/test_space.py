@@ -106,6 +106,7 @@ def test_a_value_shows_no_digits_of_rounding(low: float, high: float, log: bool,
     assert parameter.decode(parameter.encode(value)) == value
 
 
+@pytest.mark.slow
 @given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6), st.booleans(), st.integers(1, 2**52 - 1))
 @settings(max_examples=300)
 def test_between_the_ends_no_shorter_decimal_has_the_same_code(one: float, other: float, log: bool, step: int) -> None:
@@ -127,6 +128,7 @@ def test_the_codes_of_a_unit_scaled_by_a_power_of_two_come_back_bit_for_bit(step
     assert parameter.encode(parameter.decode(step / GRID)) == step / GRID
 
 
+@pytest.mark.slow
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.booleans(), st.integers(0, 2**52))
 @settings(max_examples=300)
 def test_other_codes_come_back_up_to_the_rounding_of_doubles(one: float, other: float, log: bool, step: int) -> None:

@@ -15,6 +15,7 @@ from runs import drive, facts, ones, through_json
 from spaces import binary, mixed, reals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", [mixed(2), binary(25), reals(6)], ids=["mixed", "binary", "real"])
 def test_the_same_seed_gives_the_same_run_and_another_seed_another(space: Space) -> None:
     runs = [facts(drive(Bounce(space, 30, seed=seed, batch_size=3))) for seed in (7, 7, 8)]
@@ -29,6 +30,7 @@ def test_a_drawn_seed_is_recorded_and_makes_the_same_run() -> None:
     assert Bounce(binary(10), 12).options["seed"] != Bounce(binary(10), 12).options["seed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("space", "options"),
     [
@@ -187,6 +189,7 @@ VERSION_1: dict[str, Any] = json.loads((Path(__file__).parent / "fixtures" / "st
 PLAIN = {"targets": "raw", "lengthscales": "shared", "caution": 1.0, "doubt_best": False}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VERSION_1)
 def test_a_state_of_version_1_continues_as_its_release_did(name: str) -> None:
     """The next points are those that the release with this format proposed after the same values.

@@ -42,6 +42,7 @@ def facts(trials: list[Trial]) -> list[tuple[Any, ...]]:
     return [tuple(str(getattr(trial, name)) for name in names) for trial in trials]
 
 
+@pytest.mark.slow
 def test_a_study_makes_the_run_that_the_optimizer_makes(tmp_path: Path) -> None:
     optimizer = Bounce(mixed(), **OPTIONS)
     with Study.open(tmp_path / "a.db", space=mixed(), **OPTIONS) as study:
@@ -56,6 +57,7 @@ def test_a_study_makes_the_run_that_the_optimizer_makes(tmp_path: Path) -> None:
         assert study.remaining == 0
 
 
+@pytest.mark.slow
 def test_opening_again_goes_on_bit_for_bit(tmp_path: Path) -> None:
     optimizer = Bounce(mixed(), **OPTIONS)
     while not optimizer.done:
@@ -111,6 +113,7 @@ def test_other_options_than_the_stored_ones_are_refused_with_the_difference(tmp_
     Study.open(path, direction="minimize").close()
 
 
+@pytest.mark.slow
 def test_a_larger_budget_extends_the_run_as_the_optimizer_would(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     optimizer = Bounce(mixed(), **(OPTIONS | {"budget": 10}))
@@ -205,6 +208,7 @@ def test_a_truncated_study_is_refused(tmp_path: Path, share: float) -> None:
         Study.open(path)
 
 
+@pytest.mark.slow
 @given(place=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
 @settings(max_examples=60, deadline=None)
 def test_a_damaged_byte_gives_an_error_or_changes_no_answer(
@@ -236,6 +240,7 @@ def test_a_value_that_is_none_leaves_the_study_as_it_was(tmp_path: Path) -> None
         assert [(t.value, t.error) for t in study.trials] == [(None, "burnt"), (0.5, None)]
 
 
+@pytest.mark.slow
 def test_a_full_disk_loses_nothing_that_was_stored(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with Study.open(path, space=mixed(), **OPTIONS) as study:
@@ -328,6 +333,7 @@ def test_a_callback_may_extend_the_run() -> None:
         assert len(study.trials) == 6
 
 
+@pytest.mark.slow
 def test_a_lock_dies_with_its_holder(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     script = (
@@ -373,6 +379,7 @@ def test_two_objects_may_ask_and_tell_in_turn(tmp_path: Path) -> None:
             assert facts(a.trials) == facts(alone.trials) == facts(b.trials)
 
 
+@pytest.mark.slow
 def test_minimize_with_a_path_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     calls = []

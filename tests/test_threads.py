@@ -72,6 +72,7 @@ def test_the_last_one_out_restores_what_there_was() -> None:
     assert threads() == {2}
 
 
+@pytest.mark.slow
 def test_a_run_does_not_depend_on_the_number_of_threads() -> None:
     def points() -> list[dict[str, Scalar]]:
         optimizer = Bounce(reals(60), 40, seed=0)

@@ -123,6 +123,7 @@ def test_a_benchmark_runs_the_method_of_the_paper(tmp_path: Path, monkeypatch: p
     assert methods == ["default", "paper"]
 
 
+@pytest.mark.slow
 def test_the_names_are_listed(tmp_path: Path) -> None:
     assert run("benchmark", "list", cwd=tmp_path).stdout.split() == benchmarks.names()
 
