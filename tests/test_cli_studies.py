@@ -98,7 +98,7 @@ def test_a_larger_budget_goes_on(bounce: Terminal) -> None:
         ({"seed": 2}, "seed is 1, not 2"),
         ({"budget": 5}, "budget is 6, not 5"),
         ({}, 'direction is "maximize", not "minimize"'),
-        ({"direction": "maximize", "options": {"low_sequency": True}}, "low_sequency is false, not true"),
+        ({"direction": "maximize", "options.low_sequency": True}, "low_sequency is false, not true"),
         ({"direction": "maximize", "batch_size": 2}, "batch_size is 1, not 2"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A run that is killed, at any instant, goes on as if it had not been."""
+"""A run that is killed, at any instant, continues as if it had not been."""
 
 from __future__ import annotations
 
