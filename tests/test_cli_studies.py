@@ -237,8 +237,8 @@ def test_a_broken_command_is_shown_at_once_and_costs_nothing(bounce: Terminal) -
 
 def test_max_failures_is_in_the_spec_and_on_the_command_line(bounce: Terminal) -> None:
     command = ["sh", "-c", "exit 3"]
-    for keys, words, pending in (({"max_failures": 2}, [], 2), ({"max_failures": 2}, ["--max-failures", "4"], 4)):
-        said = bounce("run", bounce.spec(f"p{pending}", command=command, **keys), *words)
+    for words, pending in (([], 2), (["--max-failures", "4"], 4)):
+        said = bounce("run", bounce.spec(f"p{pending}", command=command, max_failures=2), *words)
         assert said.code == 1
         assert f"the first {pending} evaluations of this run failed alike" in said.err
         assert len(bounce.trials(f"p{pending}.db")) == pending

@@ -187,7 +187,7 @@ def test_a_program_that_is_not_there_is_refused(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     Command(["simulate"], folder="/").check(SPACE)  # type: ignore[arg-type]
     Command([str(script)]).check(SPACE)
-    with pytest.raises(InvalidOption, match="does not exist|is not in PATH"):
+    with pytest.raises(InvalidOption, match=r"does not exist|is not in PATH"):
         Command(["./"], folder=tmp_path).check(SPACE)
 
 
