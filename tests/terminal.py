@@ -102,6 +102,12 @@ class Terminal:
         ]
 
 
+def typed(words: Sequence[str], patch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str], folder: Path) -> Said:
+    """Run a command in a folder, in this process."""
+    patch.chdir(folder)
+    return Terminal(folder, patch, captured)(*words)
+
+
 class Gate:
     """Commands that say when they begin, and go on when they are let."""
 

@@ -21,6 +21,7 @@ from objectives import Logged, mixed, value
 from test_study import facts
 
 KILLS = 100
+pytestmark = pytest.mark.slow
 OPTIONS: dict[str, Any] = {"budget": 40, "seed": 7, "initial_points": 4}
 
 
