@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -101,6 +102,12 @@ class Terminal:
         ]
 
 
+def typed(words: Sequence[str], patch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str], folder: Path) -> Said:
+    """Run a command in a folder, in this process."""
+    patch.chdir(folder)
+    return Terminal(folder, patch, captured)(*words)
+
+
 class Gate:
     """Commands that say when they begin, and go on when they are let."""
 
@@ -129,3 +136,74 @@ class Gate:
     def close(self) -> None:
         for fd in self._fds:
             os.close(fd)
+
+
+class Screen:
+    """A terminal that wraps long lines, and wraps them again when its width changes, as most terminals do."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._rows: list[list[str]] = [[]]
+        self._continues = [False]  # whether a row continues the one above
+        self._row, self._column = 0, 0
+
+    def write(self, text: str) -> None:
+        """Show what a program writes."""
+        for code, number, letter, character in re.findall(r"(\x1b\[\??(\d*)[\d;]*([A-Za-z]))|(.)", text, re.DOTALL):
+            if code:
+                self._control(letter, int(number or 1))
+            elif character == "\r":
+                self._column = 0
+            elif character == "\n":
+                self._next(continues=False)
+            else:
+                self._put(character)
+
+    def _control(self, letter: str, number: int) -> None:
+        if letter == "A":
+            self._row = max(0, self._row - number)
+        elif letter == "K":
+            self._rows[self._row], self._continues[self._row] = [], False
+        elif letter == "J":
+            del self._rows[self._row + 1 :], self._continues[self._row + 1 :]
+            del self._rows[self._row][self._column :]
+
+    def _next(self, *, continues: bool) -> None:
+        self._row, self._column = self._row + 1, 0
+        if self._row == len(self._rows):
+            self._rows.append([])
+            self._continues.append(False)
+        self._continues[self._row] |= continues
+
+    def _put(self, character: str) -> None:
+        if self._column == self.width:
+            self._next(continues=True)
+        row = self._rows[self._row]
+        row.extend(" " * (self._column + 1 - len(row)))
+        row[self._column] = character
+        self._column += 1
+
+    def resize(self, width: int) -> None:
+        """Change the width, and wrap every line again."""
+        lines: list[list[str]] = []
+        for place, (row, continues) in enumerate(zip(self._rows, self._continues, strict=True)):
+            if not continues:
+                lines.append([])
+            if place == self._row:
+                at = len(lines) - 1, len(lines[-1]) + self._column
+            lines[-1] += row
+        self.width, self._rows, self._continues = width, [], []
+        for place, line in enumerate(lines):
+            if place == at[0]:
+                above, self._column = (
+                    divmod(at[1], width) if at[1] % width or not at[1] else (at[1] // width - 1, width)
+                )
+                self._row = len(self._rows) + above
+            parts = [line[i : i + width] for i in range(0, len(line), width)] or [[]]
+            self._rows += parts
+            self._continues += [i > 0 for i in range(len(parts))]
+
+    @property
+    def text(self) -> str:
+        """What can be read, without spaces at the ends of rows."""
+        return "\n".join("".join(row).rstrip() for row in self._rows)

@@ -11,6 +11,7 @@ import pytest
 from typer.main import get_command
 
 from bounce.cli import app, main
+from terminal import typed
 
 COMMAND = [  # a shell's background jobs, and what they start, ignore Ctrl-C
     *(sys.executable, "-c"),
@@ -59,22 +60,30 @@ def test_the_demo_replaces_a_picture_only_when_told_to(tmp_path: Path) -> None:
         (["demo", "--out", "/proc/picture.png"], "nothing can be written to the folder '/proc'"),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_2(arguments: list[str], said: str, tmp_path: Path) -> None:
-    done = run(*arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith("bounce: ")
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    done = typed(arguments, monkeypatch, capsys, tmp_path)
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith("bounce: ")
+    assert said in done.err
+    assert len(done.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
     "arguments", [["demo", "--evals", "0"], ["demo", "--evals", "x"], ["nonsense"], ["--nonsense"]]
 )
-def test_unknown_words_end_with_exit_code_2_and_no_traceback(arguments: list[str], tmp_path: Path) -> None:
-    done = run(*arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
+def test_unknown_words_end_with_exit_code_2_and_no_traceback(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = typed(arguments, monkeypatch, capsys, tmp_path)
+    assert done.code == 2
+    assert "Traceback" not in done.err
 
 
 def test_an_interrupt_ends_with_exit_code_130(tmp_path: Path) -> None:
@@ -96,8 +105,10 @@ def test_an_interrupt_ends_with_exit_code_130(tmp_path: Path) -> None:
     assert "Traceback" not in said
 
 
-def test_help_and_version_answer(tmp_path: Path) -> None:
-    assert "demo" in run("--help", cwd=tmp_path).stdout
+def test_help_and_version_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "demo" in typed(["--help"], monkeypatch, capsys, tmp_path).out
     assert run("--version", cwd=tmp_path).stdout.strip().count(".") == 2
 
 

@@ -142,7 +142,7 @@ def test_a_lost_scheduler_ends_the_run_and_the_study_goes_on(tmp_path: Path) -> 
                 BounceError, match=r"^the executor cancelled trial \d: it was closed, or lost its cluster"
             ) as caught:
                 study.run(referee.objective, executor=client.get_executor(), workers=3, callbacks=[finished.put])
-            assert any("the same run goes on from there" in note for note in caught.value.__notes__)
+            assert any("run again to resume" in note for note in caught.value.__notes__)
 
     with Study.open(tmp_path / "s.db") as study:
         before = study.trials

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from bounce.cli.sheet import sheet, shown
 from bounce.cli.words import BLOCKS, best_of, clock, region, seconds, sparkline
 from bounce.text import printable
 from bounce.trial import Scalar
+from terminal import Screen
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -143,6 +145,38 @@ def test_a_panel_shows_bars_that_rise_when_a_run_maximizes() -> None:
         assert "8 (trial 2)  ▁▂█" in text
         assert "2 bins, 2 variables" in text
         assert all(len(line) <= 60 for line in drawn(study, 60).splitlines())
+
+
+def resized(widths: list[int]) -> str:
+    """Draw a panel on a terminal that changes its width, and return what can be read there in the end."""
+    console = Console(file=io.StringIO(), width=100, height=40, force_terminal=True, legacy_windows=False)
+    screen, seen = Screen(100), 0
+    with Study.open(space=SPACE, budget=8, seed=0) as study:
+        told(study, [1.0, 2.0, 8.0])
+        panel = Panel("name", Progress(study), console)
+        panel._live.auto_refresh = False  # drawn when the test says so
+        screen.write("$ bounce run\n")
+        with panel:
+            panel._live.refresh()
+            for width in widths:
+                text = console.file.getvalue()  # type: ignore[attr-defined]
+                screen.write(text[seen:])
+                seen = len(text)
+                screen.resize(width)
+                console.width = width
+                panel._live.refresh()
+        screen.write(console.file.getvalue()[seen:])  # type: ignore[attr-defined]
+    return screen.text
+
+
+@pytest.mark.parametrize("widths", [[100], [60], [40], [30, 100], [60, 25], [90, 80, 70, 60, 50, 40, 30, 20]])
+def test_a_narrower_terminal_shows_no_ghost_of_a_panel(widths: list[int]) -> None:
+    text = resized(widths)
+    assert text.startswith("$ bounce run\nname  ")
+    for word in ("name", "best", "stage", "region", "time"):
+        assert len(re.findall(rf"^{word} ", text, re.MULTILINE)) == 1, text
+    assert text.count("━━") > 0
+    assert sum("━" in line for line in text.splitlines()) == 1
 
 
 def test_a_display_fits_its_options(capsys: pytest.CaptureFixture[str]) -> None:

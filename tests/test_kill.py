@@ -1,4 +1,4 @@
-"""A run that is killed, at any instant, goes on as if it had not been."""
+"""A run that is killed, at any instant, continues as if it had not been."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from test_study import facts
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kill")]
 
 KILLS = 100
+pytestmark = pytest.mark.slow
 OPTIONS: dict[str, Any] = {"budget": 40, "seed": 7, "initial_points": 4}
 
 

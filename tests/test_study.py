@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -30,7 +32,10 @@ from bounce import (
     StudyLocked,
     Trial,
 )
+from bounce.optimizer import state
+from bounce.spec.tables import to_csv
 from bounce.study import storage
+from bounce.study.storage import Storage
 from objectives import mixed, value
 
 OPTIONS: dict[str, Any] = {"budget": 30, "seed": 3, "initial_points": 4}
@@ -101,14 +106,16 @@ def test_everything_told_is_there_after_reopening(tmp_path: Path) -> None:
 def test_other_options_than_the_stored_ones_are_refused_with_the_difference(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     Study.open(path, space=mixed(), **OPTIONS).close()
-    with pytest.raises(InvalidOption, match="new_bins is 2 there and 3 here, seed is 3 there and 4 here"):
+    with pytest.raises(InvalidOption, match="has other options: new_bins is 2, not 3, seed is 3, not 4"):
         Study.open(path, space=mixed(), budget=30, new_bins=3, seed=4)
     with pytest.raises(InvalidOption, match=r"Binary\(name='b5'\).* parameters, the given|it has 11 parameters"):
         Study.open(path, space=Space(mixed().parameters[:-1]), **OPTIONS)
-    with pytest.raises(InvalidOption, match="budget is 30 there and 29 here"):
+    with pytest.raises(InvalidOption, match=r"budget is 30, not 29\. Only the budget can change, and only grow"):
         Study.open(path, space=mixed(), budget=29)
     with pytest.raises(InvalidOption, match="unknown option 'bins'"):
-        Study.open(path, bins=3)
+        Study.open(path, bins=3)  # type: ignore[call-arg]
+    with pytest.raises(InvalidOption, match='low_sequency is false, not true, method is "default", not "paper"'):
+        Study.open(path, low_sequency=True, method="paper")
     Study.open(path, seed=None).close()  # nothing said of the seed
     Study.open(path, direction="minimize").close()
 
@@ -137,15 +144,15 @@ def test_a_larger_budget_extends_the_run_as_the_optimizer_would(tmp_path: Path) 
 
 def test_a_new_study_says_what_it_needs_and_makes_no_file(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
-    with pytest.raises(InvalidStudy, match=r"no study .*a\.db: to create it, a space and a budget"):
+    with pytest.raises(InvalidStudy, match=r"a\.db does not exist; to create it, give a space and a budget"):
         Study.open(path)
     with pytest.raises(InvalidOption, match="a new study needs a budget"):
         Study.open(path, space=mixed())
     with pytest.raises(InvalidOption, match="budget must be an integer"):
         Study.open(path, space=mixed(), budget=0)
     with pytest.raises(InvalidOption, match="unknown option 'bins'"):
-        Study.open(path, space=mixed(), budget=3, bins=3)
-    with pytest.raises(InvalidStudy, match="there is no folder"):
+        Study.open(path, space=mixed(), budget=3, bins=3)  # type: ignore[call-arg]
+    with pytest.raises(InvalidStudy, match=r"the folder .*none for the study a\.db does not exist"):
         Study.open(tmp_path / "none" / "a.db", space=mixed(), budget=3)
     with pytest.raises(InvalidStudy, match="is a folder"):
         Study.open(tmp_path, space=mixed(), budget=3)
@@ -159,7 +166,7 @@ def test_a_foreign_file_is_refused_and_not_touched(tmp_path: Path, content: byte
     path = tmp_path / "a.db"
     path.write_bytes(content)
     for more in ({}, {"space": mixed(), "budget": 3}):
-        with pytest.raises(InvalidStudy, match=r"a\.db is no study"):
+        with pytest.raises(InvalidStudy, match=r"a\.db is not a study"):
             Study.open(path, **more)  # type: ignore[arg-type]
     assert path.read_bytes() == content
 
@@ -169,7 +176,7 @@ def test_a_foreign_database_is_refused(tmp_path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE notes (text)")
     connection.close()
-    with pytest.raises(InvalidStudy, match="is a database, but no study"):
+    with pytest.raises(InvalidStudy, match="is a database, but not a study"):
         Study.open(path, space=mixed(), budget=3)
 
 
@@ -179,7 +186,9 @@ def test_a_newer_study_is_refused(tmp_path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(InvalidStudy, match=r"has format 99; this release reads up to \d+: use a newer one"):
+    with pytest.raises(
+        InvalidStudy, match=r"has format 99, and this release reads formats up to 2: use a newer release"
+    ):
         Study.open(path)
 
 
@@ -188,13 +197,111 @@ def test_an_older_study_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with Study.open(path, space=mixed(), budget=5, seed=0) as study:
         study.tell(study.ask(), [1.5])
     monkeypatch.setattr(storage, "MIGRATIONS", (*storage.MIGRATIONS, "ALTER TABLE trials ADD COLUMN note TEXT"))
-    for _ in range(2):
-        with Study.open(path) as study:
-            assert study.best.value == 1.5  # type: ignore[union-attr]
+    with Study.open(path) as study:
+        assert study.best.value == 1.5  # type: ignore[union-attr]
+        assert version(path) == 2
+        study.ask()
+    with Study.open(path) as study:
+        assert len(study.trials) == 2
     connection = sqlite3.connect(path)
-    assert connection.execute("SELECT note FROM trials").fetchall() == [(None,)]
-    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    assert connection.execute("SELECT note FROM trials").fetchall() == [(None,), (None,)]
     connection.close()
+    assert version(path) == 3
+
+
+# studies of the first release
+
+
+OLD = Path(__file__).parent / "fixtures" / "study_v1.db"
+NEXT = json.loads(OLD.with_suffix(".json").read_text())
+
+
+def version(path: Path) -> int:
+    connection = sqlite3.connect(path)
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.close()
+    return int(found)
+
+
+def copied(folder: Path) -> Path:
+    return Path(shutil.copy(OLD, folder / "old.db"))
+
+
+def codes(path: Path) -> list[list[float]]:
+    connection = sqlite3.connect(path)
+    rows = connection.execute("SELECT codes FROM trials ORDER BY id").fetchall()
+    connection.close()
+    return [json.loads(row[0]) for row in rows]
+
+
+def test_reading_a_study_of_the_first_release_changes_no_byte(tmp_path: Path) -> None:
+    path = copied(tmp_path)
+    with Study.open(path) as study:
+        status = study.status
+        assert (status.done, status.failed, status.pending, status.remaining) == (12, 1, 1, 26)
+        trials = study.trials
+        assert [trial.value for trial in trials[:13]] == NEXT["values"][:13]
+        assert [trial.target_dim for trial in trials] == NEXT["target_dims"][:14]
+        assert trials[8].error == "RuntimeError: it broke"
+        assert all(trial.radius > 0 and 0 < trial.side <= 1 for trial in trials)
+        assert study.options["method"] == "default"
+        assert to_csv(trials).count("\n") == 15
+        assert len(study.to_frame()) == 14
+        assert study.best == trials[7]
+    assert path.read_bytes() == OLD.read_bytes()
+    assert version(path) == 1
+
+
+def test_a_read_only_study_of_the_first_release_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = copied(tmp_path)
+    only_reading(monkeypatch)
+    with Study.open(path) as study:
+        assert study.status.done == 12
+        assert len(study.trials) == 14
+        with pytest.raises(StorageFailed, match="can only be read here"):
+            study.ask()
+    assert path.read_bytes() == OLD.read_bytes()
+
+
+def test_a_study_of_the_first_release_continues_as_that_release_would(tmp_path: Path) -> None:
+    path = copied(tmp_path)
+    with Study.open(path) as study:
+        study.tell(study.pending, NEXT["values"][13:14], seconds=0.25)
+        assert version(path) == 2
+        for value in NEXT["values"][14:]:
+            study.tell(study.ask(), [value], seconds=0.25)
+    with Study.open(path) as study:
+        assert [trial.value for trial in study.trials] == NEXT["values"]
+        assert [trial.target_dim for trial in study.trials] == NEXT["target_dims"]
+    assert codes(path)[14:] == NEXT["next"]
+
+
+@pytest.mark.parametrize("robust", [True, False])
+def test_the_option_robust_of_the_first_release_becomes_a_method(tmp_path: Path, robust: bool) -> None:
+    path = copied(tmp_path)
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE study SET options = json_set(options, '$.robust', json(?))", (json.dumps(robust),))
+    connection.commit()
+    connection.close()
+    plain = {"targets": "raw", "caution": 1.0, "doubt_best": False, "lengthscales": "shared"}
+    with Study.open(path) as study:
+        assert study.options["method"] == ("default" if robust else plain)
+        study.ask()
+    with Study.open(path) as study:
+        assert study.options["method"] == ("default" if robust else plain)
+
+
+def test_the_tables_have_a_column_for_every_field_of_a_record(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    Study.open(path, space=mixed(), budget=3).close()
+    connection = sqlite3.connect(path)
+    trials = [row[1] for row in connection.execute("PRAGMA table_info(trials)")]
+    study = [row[1] for row in connection.execute("PRAGMA table_info(study)")]
+    connection.close()
+    assert sorted(trials) == sorted([*state.RECORD, "point", "asked", "finished"])
+    assert set(storage.OUTCOME) < set(state.RECORD)
+    document = Bounce(mixed(), budget=3).state_dict()
+    assert sorted(study) == sorted(["one", "revision", "created", "runner", *(document.keys() - {"trials"})])
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
@@ -204,14 +311,14 @@ def test_a_truncated_study_is_refused(tmp_path: Path, share: float) -> None:
         study.run(value)
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(InvalidStudy, match=r"a\.db is (no study|damaged)"):
+    with pytest.raises(InvalidStudy, match=r"a\.db is (not a study|damaged)"):
         Study.open(path)
 
 
 @pytest.mark.slow
 @given(place=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
 @settings(max_examples=60, deadline=None)
-def test_a_damaged_byte_gives_an_error_or_changes_no_answer(
+def test_a_damaged_byte_gives_an_error_of_ours_or_a_study_that_can_be_read(
     tmp_path_factory: pytest.TempPathFactory, place: float, byte: int
 ) -> None:
     path = tmp_path_factory.mktemp("damage") / "a.db"
@@ -245,13 +352,15 @@ def test_a_full_disk_loses_nothing_that_was_stored(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with Study.open(path, space=mixed(), **OPTIONS) as study:
         study.tell(study.ask(), [0.5])
-        pages = study._keeper.storage._connection.execute("PRAGMA page_count").fetchone()[0]
-        study._keeper.storage._connection.execute(f"PRAGMA max_page_count = {pages}")
+        kept = study._keeper.storage
+        assert isinstance(kept, Storage)
+        pages = kept._connection.execute("PRAGMA page_count").fetchone()[0]
+        kept._connection.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(StorageFailed, match="database or disk is full") as info:
             study.run(value)
         assert info.value.result.trials[0].value == 0.5  # type: ignore[attr-defined]
         stored = facts(study.trials)
-        study._keeper.storage._connection.execute("PRAGMA max_page_count = 100000")
+        kept._connection.execute("PRAGMA max_page_count = 100000")
     with Study.open(path) as study:
         assert facts(study.trials) == stored
         study.run(value)
@@ -263,12 +372,8 @@ def test_a_full_disk_loses_nothing_that_was_stored(tmp_path: Path) -> None:
             assert facts(study.trials) == facts(whole.trials)
 
 
-def test_a_study_in_a_folder_without_leave_to_write_can_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a.db"
-    with Study.open(path, space=mixed(), **OPTIONS) as study:
-        study.tell(study.ask(), [0.5])
+def only_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every folder one that cannot be written to, for root too."""
     opened = storage._opened
 
     def refused(name: str, *, uri: bool = False) -> sqlite3.Connection:
@@ -277,6 +382,15 @@ def test_a_study_in_a_folder_without_leave_to_write_can_be_read(
         return opened(name, uri=uri)
 
     monkeypatch.setattr(storage, "_opened", refused)
+
+
+def test_a_study_in_a_folder_without_leave_to_write_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.db"
+    with Study.open(path, space=mixed(), **OPTIONS) as study:
+        study.tell(study.ask(), [0.5])
+    only_reading(monkeypatch)
     with Study.open(path) as study:
         assert study.best.value == 0.5  # type: ignore[union-attr]
         assert study.status.done == 1
@@ -301,7 +415,9 @@ def test_a_second_runner_is_refused_while_readers_see_the_run(tmp_path: Path) ->
                 lambda: other.tell(0, 1.0),
                 lambda: other.extend(99),
             ):
-                with pytest.raises(StudyLocked, match=rf"is being run by process {os.getpid()} on .*read meanwhile"):
+                with pytest.raises(
+                    StudyLocked, match=rf"is being run by process {os.getpid()} on .*Reading is possible"
+                ):
                     change()
             with pytest.raises(StudyLocked):
                 Study.open(path, budget=99)
@@ -321,7 +437,7 @@ def test_a_second_runner_is_refused_while_readers_see_the_run(tmp_path: Path) ->
 
 def test_a_run_inside_a_run_is_refused() -> None:
     with Study.open(space=mixed(), budget=4, seed=0) as study:
-        with pytest.raises(StudyLocked, match="by this very object"):
+        with pytest.raises(StudyLocked, match="is already being run by this object"):
             study.run(value, callbacks=[lambda trial: (study.run(value), None)[1]])
         study.run(value)
         assert study.done

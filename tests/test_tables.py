@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bounce import Bounce, InvalidInput, InvalidTell, Result
-from bounce.spec.tables import FACTS, Told, form, results, to_csv, to_json, to_parquet
-from bounce.trial import Trial
+from bounce.spec.tables import Told, form, results, to_csv, to_json, to_parquet
+from bounce.trial import FACTS, Trial
 from spaces import mixed
 
 PENDING = [Trial(i, {"x": i / 3, "kind": "a,b"}) for i in range(4)]

@@ -13,9 +13,9 @@ import bounce.cli
 from bounce import Bounce, benchmarks
 from bounce.benchmarks import Labs, traces
 from bounce.benchmarks.traces import FIELDS, Setup, Trace, grouped, path_of, read, record, summaries
-from bounce.cli import main
 from bounce.errors import InvalidInput
 from bounce.report.plots import comparison
+from terminal import typed
 
 COMMAND = [sys.executable, "-m", "bounce"]
 
@@ -29,6 +29,7 @@ def rows(values: list[float | None]) -> list[dict[str, Any]]:
     return [fixed | {"id": i, "value": value} for i, value in enumerate(values)]
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_a_benchmark_writes_a_trace_per_seed_and_prints_a_table(tmp_path: Path) -> None:
     options = {"--evals": 12, "--batch": 2, "--seeds": 3, "--jobs": 2, "--out": "a.jsonl"}
@@ -52,6 +53,7 @@ def test_a_benchmark_writes_a_trace_per_seed_and_prints_a_table(tmp_path: Path) 
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_the_number_of_jobs_changes_nothing(tmp_path: Path) -> None:
     def points(path: Path) -> list[Any]:
         return [row["point"] for row in read(path).rows]
@@ -63,6 +65,7 @@ def test_the_number_of_jobs_changes_nothing(tmp_path: Path) -> None:
         assert points(tmp_path / f"j1-seed{seed}.jsonl") == points(tmp_path / f"j2-seed{seed}.jsonl")
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_overwriting_replaces_all_traces_of_the_name(tmp_path: Path) -> None:
     for words in ("--evals 6 --seeds 2", "--evals 3 --seeds 1 --overwrite"):
@@ -100,7 +103,9 @@ def test_a_trace_of_the_first_release_can_be_read(tmp_path: Path) -> None:
     assert read(tmp_path / "a.jsonl").rows == rows([2.0, 1.0])
 
 
-def test_a_benchmark_runs_the_method_of_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_benchmark_runs_the_method_of_the_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     methods = []
 
     class Watched(Bounce):
@@ -115,11 +120,8 @@ def test_a_benchmark_runs_the_method_of_the_paper(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(traces, "Bounce", Watched)
     monkeypatch.setattr(traces, "record_all", recorded)
     for words in ([], ["--method", "paper"]):
-        out = tmp_path / f"{len(words)}.jsonl"
-        monkeypatch.setattr(sys, "argv", ["bounce", "benchmark", "labs10", "--evals", "6", "--out", str(out), *words])
-        with pytest.raises(SystemExit) as end:
-            main()
-        assert not end.value.code
+        given = ["benchmark", "labs10", "--evals", "6", "--out", f"{len(words)}.jsonl", *words]
+        assert typed(given, monkeypatch, capsys, tmp_path).code == 0
     assert methods == ["default", "paper"]
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from pathlib import Path
 
+    from bounce.cli.display import Display
     from bounce.running.evaluation import Evaluator
     from bounce.spec.spec import Spec
     from bounce.study.study import Study
@@ -50,8 +51,6 @@ def run(
 
     The first Ctrl-C waits for running evaluations, a second one stops at once. Nothing that was stored is lost.
     """
-    from bounce.cli.display import Warnings, display, standard_output
-    from bounce.errors import EvaluationFailed
     from bounce.running.run import ALIKE
     from bounce.spec.spec import load
     from bounce.study.study import Study
@@ -61,29 +60,16 @@ def run(
     evaluator = _evaluator(described, path, dask=dask is not None)
     settings = described.settings | ({} if method is None else {"method": method})
     with _executor(dask) as executor, Study.open(path, space=described.space, **settings) as opened:
-        try:
-            with (
-                _terminable(),
-                standard_output() as out,
-                display(opened, described.name, out, quiet=quiet, as_json=as_json) as shown,
-                Warnings(quiet=quiet),
-            ):
-                opened.run(
-                    evaluator,
-                    executor=executor,
-                    workers=workers or described.workers,
-                    batch_size=batch_size,
-                    timeout=described.timeout,
-                    max_failures=max_failures or described.max_failures or ALIKE,
-                    callbacks=[shown],
-                )
-        except (KeyboardInterrupt, SystemExit, EvaluationFailed) as end:
-            if not isinstance(end, EvaluationFailed):
-                again = shlex.join(["bounce", *sys.argv[1:]])
-                print(f"bounce: {opened.status.done} values are stored in {path}; to resume: {again}", file=sys.stderr)
-            if as_json:
-                print_result(opened, as_json=True)
-            raise
+        with _reported(opened, as_json=as_json), _shown(opened, described.name, quiet=quiet, as_json=as_json) as show:
+            opened.run(
+                evaluator,
+                executor=executor,
+                workers=workers or described.workers,
+                batch_size=batch_size,
+                timeout=described.timeout,
+                max_failures=max_failures or described.max_failures or ALIKE,
+                callbacks=[show],
+            )
         _finish(opened, as_json=as_json)
 
 
@@ -101,6 +87,37 @@ def _evaluator(described: Spec, study: Path, *, dask: bool) -> Evaluator:
             f"{described.path}: on a Dask cluster only a command can have a timeout, not an objective: remove it"
         )
     return evaluator
+
+
+@contextmanager
+def _shown(opened: Study, name: str, *, quiet: bool, as_json: bool) -> Iterator[Display]:
+    """Show a run while it lasts."""
+    from bounce.cli.display import Warnings, display, standard_output
+
+    with (
+        _terminable(),
+        standard_output() as out,
+        display(opened, name, out, quiet=quiet, as_json=as_json) as shown,
+        Warnings(quiet=quiet),
+    ):
+        yield shown
+
+
+@contextmanager
+def _reported(opened: Study, *, as_json: bool) -> Iterator[None]:
+    """Print the result so far if a run is interrupted or its objective is broken."""
+    from bounce.errors import EvaluationFailed
+
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, EvaluationFailed) as end:
+        if not isinstance(end, EvaluationFailed):
+            again = shlex.join(["bounce", *sys.argv[1:]])
+            stored = f"{opened.status.done} values are stored in {opened.path}"
+            print(f"bounce: {stored}; to resume: {again}", file=sys.stderr)
+        if as_json:
+            print_result(opened, as_json=True)
+        raise
 
 
 def _finish(opened: Study, *, as_json: bool) -> None:

@@ -42,10 +42,10 @@ class Command:
     """A program with arguments as an evaluator: the value is what it prints.
 
     `{NAME}` in an argument stands for the value of a parameter, `{{` and `}}` for single braces. No shell is involved,
-    so a value is always one argument, whatever it contains. Write `--name={x}` rather than `--name`, `{x}` if a value
-    may begin with a dash. The program also gets the point as JSON, on standard input and in the environment variable
-    `BOUNCE_POINT` (unless it is too long for one), and the trial's id in `BOUNCE_TRIAL`. The value is the last line of
-    standard output that is a number, or a JSON object with a number as `value`.
+    so a value is always one argument, with any characters in it. Write `--name={x}` rather than `--name`, `{x}` if a
+    value may begin with a dash. The program also gets the point as JSON, on standard input and in the environment
+    variable `BOUNCE_POINT` (unless it is too long for one), and the trial's id in `BOUNCE_TRIAL`. The value is the
+    last line of standard output that is a number, or a JSON object with a number as `value`.
 
     The program runs in `folder`; its own path, if it has a slash, is relative to that. Standard output and error are
     kept as `00017.out` and `00017.err` in `logs`. After `timeout` seconds the program and its children are killed.
@@ -258,9 +258,8 @@ def _last(file: IO[bytes], most: int) -> tuple[bytes, bool]:
     """Return the last bytes of a file, and whether that is the whole file."""
     size = os.fstat(file.fileno()).st_size
     start = max(0, size - most)
-    return os.pread(
-        file.fileno(), size - start, start
-    ), start == 0  # does not move the position, for a daemon that still writes
+    # pread does not move the position, for a daemon that still writes
+    return os.pread(file.fileno(), size - start, start), start == 0
 
 
 def _end_of(err: IO[bytes]) -> str:

@@ -62,7 +62,7 @@ class Pool(Executor):
         return worker.call(call, self._timeout)
 
     def kill(self) -> None:
-        """End all workers at once, whatever they are doing."""
+        """End all workers at once, in the middle of their calls."""
         with self._lock:
             self._closed = True
             for worker in self._workers:

@@ -148,7 +148,7 @@ class Storage:
 
     def _connect(self) -> sqlite3.Connection:
         if self.path.is_dir():
-            raise InvalidStudy(f"{self.path} is a folder; a study is a file, such as {self.path / 'study.db'}")
+            raise InvalidStudy(f"{self.path} is a folder, but a study is a file, such as {self.path / 'study.db'}")
         if not self.path.parent.is_dir():
             raise InvalidStudy(f"the folder {self.path.parent} for the study {self.path.name} does not exist")
         try:
