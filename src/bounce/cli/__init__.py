@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from bounce.cli import problems, running, studies
+from bounce.cli import knowledge, problems, running, studies
 from bounce.cli.help import Command
 
 FAILED, BAD_INPUT, LOCKED, INTERRUPTED = 1, 2, 3, 130
@@ -49,6 +49,12 @@ for _command, _example in (
     (running.run, "bounce run svm.toml --workers 4"),
     (studies.ask, "bounce ask lab.toml -n 8 --format csv > todo.csv"),
     (studies.tell, "bounce tell lab.toml todo.csv"),
+    (knowledge.add, "bounce add lab.toml last-year.csv --skip-invalid"),
+    (knowledge.enqueue, "bounce enqueue lab.toml ideas.csv"),
+    (knowledge.correct, "bounce correct lab.db 7 0.82 --reason 'a typo'"),
+    (knowledge.retry, "bounce retry lab.db 3 4"),
+    (knowledge.withdraw, "bounce withdraw lab.db 12 13"),
+    (knowledge.history, "bounce history lab.db"),
     (studies.trials, "bounce trials svm.db --format csv"),
     (studies.best, "bounce best svm.db --json"),
     (studies.status, "bounce status svm.db"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bounce.cli.studies import SpecPath, StudyPath, place, print_result
+from bounce.cli.studies import SpecPath, StudyPath, described_study, place, print_result
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -39,6 +39,12 @@ def run(
     method: Annotated[
         str | None, typer.Option(metavar="NAME", help="Use this method for a new study: default or paper.")
     ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="First evaluate all failed trials again; they cost nothing more.")
+    ] = False,
+    change: Annotated[
+        bool, typer.Option("--change", help="Continue in the space that the spec has now. Old results stay.")
+    ] = False,
     dask: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Evaluate on a Dask cluster, such as tcp://host:8786.")
     ] = None,
@@ -53,13 +59,14 @@ def run(
     """
     from bounce.running.run import ALIKE
     from bounce.spec.spec import load
-    from bounce.study.study import Study
 
     described = load(spec)
     path = place(described, study)
     evaluator = _evaluator(described, path, dask=dask is not None)
-    settings = described.settings | ({} if method is None else {"method": method})
-    with _executor(dask) as executor, Study.open(path, space=described.space, **settings) as opened:
+    options = {} if method is None else {"method": method}
+    with _executor(dask) as executor, described_study(described, path, options, change=change) as opened:
+        if retry_failed:
+            opened.retry(reason="run --retry-failed")
         with _reported(opened, as_json=as_json), _shown(opened, described.name, quiet=quiet, as_json=as_json) as show:
             opened.run(
                 evaluator,

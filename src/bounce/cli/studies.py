@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,7 @@ from bounce.cli.outputs import check_picture
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bounce.spec.reading import Table
     from bounce.spec.spec import Spec
     from bounce.study.study import Study
     from bounce.trial import Trial
@@ -31,6 +32,7 @@ StudyPath = Annotated[
         "--study", metavar="PATH", help="Keep the study in this file. By default it is NAME.db beside the spec."
     ),
 ]
+MANY = 20  # trials in one ask that may be a mistake, if they are most of what is left
 AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")]
 
 
@@ -78,8 +80,10 @@ def ask(
     """Print the next experiments to run. As CSV, the table can be filled in for `bounce tell`."""
     from bounce.errors import NothingToAsk
 
-    with _opened(target, study, create=not pending) as opened:
+    with open_study(target, study, create=not pending) as opened:
         try:
+            if not pending:
+                _say_what_is_reserved(opened, n)
             found = opened.pending if pending else opened.ask(n)
         except NothingToAsk as error:
             said, out = str(error), opened.status.pending
@@ -91,6 +95,18 @@ def ask(
         _print_trials(found, form, to_fill=True)
 
 
+def _say_what_is_reserved(opened: Study, n: int | None) -> None:
+    """Warn before an ask takes most of what is left of the budget."""
+    left = opened.remaining
+    taken = min(n or 0, left)
+    if taken > MANY and taken > left / 2:
+        print(
+            f"bounce: this reserves {taken} of the {left} trials that are left. Points that are asked for together do not "
+            "learn from each other; bounce withdraw gives them back",
+            file=sys.stderr,
+        )
+
+
 def tell(
     target: AnyPath,
     results: Annotated[
@@ -98,21 +114,30 @@ def tell(
         typer.Argument(metavar="RESULTS", help="A CSV file with the columns id and value. Use - for standard input."),
     ],
     study: StudyPath = None,
+    as_used: Annotated[
+        bool, typer.Option("--as-used", help="Take settings that differ from what was asked as those really used.")
+    ] = False,
 ) -> None:
     """Store results from a CSV file.
 
-    All rows are stored, or none if one has a mistake. A value can be `failed`.
+    All rows are stored, or none if one has a mistake. A value can be `failed`. Rows that were told before are accepted
+    if they say the same, so one sheet can be told again and again. Further columns are kept as notes.
     """
-    from bounce.spec.tables import results as read
-
-    with _opened(target, study) as opened:
-        if str(results) == "-":
-            told = read(sys.stdin.buffer.read(), opened.trials, name="standard input")
-        else:
-            told = read(results, opened.trials)
-        opened.settle(told)
+    with open_study(target, study) as opened:
+        told = table(results, opened).results(opened.trials, as_used=as_used)
+        opened.settle(told.outcomes)
         status = opened.status
-        print(f"{len(told)} stored; {status.pending} pending, {status.remaining} left to ask")
+        again = f", {len(told.unchanged)} unchanged" if told.unchanged else ""
+        print(f"{len(told.outcomes)} stored{again}; {status.pending} pending, {status.remaining} left to ask")
+
+
+def table(source: Path, study: Study) -> Table:
+    """Return a CSV file for a study, or standard input."""
+    from bounce.spec.reading import Table
+
+    if str(source) == "-":
+        return Table(sys.stdin.buffer.read(), study.space, "standard input")
+    return Table(source, study.space)
 
 
 def trials(
@@ -121,13 +146,13 @@ def trials(
     form: AsFormat = Format.table,
 ) -> None:
     """Print all trials of a study."""
-    with _opened(target, study) as opened:
+    with open_study(target, study) as opened:
         _print_trials(opened.trials, form)
 
 
 def best(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -> None:
     """Print the best trial so far."""
-    with _opened(target, study) as opened:
+    with open_study(target, study) as opened:
         print_result(opened, as_json=as_json)
 
 
@@ -139,7 +164,7 @@ def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) ->
     from bounce.cli.words import best_of, count, region, seconds
     from bounce.text import brief, printable
 
-    with _opened(target, study) as opened:
+    with open_study(target, study) as opened:
         s, failures = opened.status, [trial for trial in opened.trials if trial.state == "failed"]
     if as_json:
         print(json.dumps(asdict(s) | {"path": str(s.path)}))
@@ -151,7 +176,9 @@ def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) ->
     for name, text in (
         ("study", str(s.path)),
         ("done", f"{s.done} of {s.planned}, {s.remaining} left to ask{exhausted}"),
-        ("pending", str(s.pending)),
+        ("pending", f"{s.pending}, {s.queued} queued" if s.queued else str(s.pending)),
+        *([("added", f"{s.added} results that were not asked for")] if s.added else []),
+        *([("outside", f"{s.outside} trials that no longer fit the space")] if s.outside else []),
         ("failed", failed),
         ("best", best_of(s.best)),
         (
@@ -179,7 +206,7 @@ def export(
     from bounce.spec import tables
 
     check_file(out, (".csv", ".json", ".parquet"), overwrite=overwrite)
-    with _opened(target, study) as opened:
+    with open_study(target, study) as opened:
         found = opened.trials
     part = out.with_name(out.name + ".part")  # an existing file is replaced only by a complete one
     try:
@@ -220,7 +247,7 @@ def plot(
 
         if len(targets) > 1:
             raise InvalidInput("give one study, or one or more traces that end in .jsonl")
-        with _opened(targets[0], study) as opened:
+        with open_study(targets[0], study) as opened:
             maximize = opened.options["direction"] == "maximize"
             if opened.best is None:
                 raise InvalidInput(f"{targets[0]} has no values yet, so there is nothing to draw")
@@ -240,7 +267,7 @@ def place(described: Spec, study: Path | None) -> Path:
 
 
 @contextmanager
-def _opened(target: Path, study: Path | None, *, create: bool = False) -> Iterator[Study]:
+def open_study(target: Path, study: Path | None, *, create: bool = False) -> Iterator[Study]:
     """Open the study that a spec or a path stands for."""
     from bounce.errors import InvalidStudy
     from bounce.spec.spec import load
@@ -254,8 +281,7 @@ def _opened(target: Path, study: Path | None, *, create: bool = False) -> Iterat
             raise InvalidStudy(
                 f"the study {path} does not exist; bounce {'ask' if by_hand else 'run'} {target} creates it"
             )
-        given = {"space": described.space, **described.settings} if create else {}
-        with Study.open(path, **given) as opened:
+        with described_study(described, path, {}) if create else Study.open(path) as opened:
             yield opened
     else:
         if study is not None:
@@ -266,6 +292,37 @@ def _opened(target: Path, study: Path | None, *, create: bool = False) -> Iterat
             raise InvalidStudy(f"the study {target} does not exist; bounce run or bounce ask with its spec creates it")
         with Study.open(target) as opened:
             yield opened
+
+
+def described_study(described: Spec, path: Path, options: dict[str, Any], *, change: bool = False) -> Study:
+    """Create the study of a spec, or open it; with `change`, in the space that the spec has now."""
+    from bounce.errors import InvalidStudy
+    from bounce.spaces.change import Change
+    from bounce.study.study import Study
+
+    settings = described.settings | options
+    if not path.exists() or path.stat().st_size == 0:
+        opened = Study.open(path, space=described.space, **settings)
+        opened.begin((), described.start)
+        return opened
+    opened = Study.open(path)
+    try:
+        if opened.space != described.space:
+            old = {parameter.name for parameter in opened.space.parameters}
+            new = {parameter.name for parameter in described.space.parameters}
+            defaults = {name: x for name, x in described.defaults.items() if (name in old) != (name in new)}
+            said = "; ".join(Change(opened.space, described.space, defaults).sentences)
+            if not change:
+                raise InvalidStudy(
+                    f"{described.path} has another space than the study {path}: {said}. "
+                    f"To continue in the new space: {shlex.join(['bounce', 'run', str(described.path), '--change'])}"
+                )
+            outside = opened.change(described.space, defaults)
+            left = f"; {len(outside)} trials no longer fit and leave the model" if outside else ""
+            print(f"bounce: changed: {said}{left}", file=sys.stderr)
+    finally:
+        opened.close()
+    return Study.open(path, space=described.space, **settings)
 
 
 def _print_trials(found: Sequence[Trial], form: Format, *, to_fill: bool = False) -> None:

@@ -28,7 +28,7 @@ from bounce.spec.positions import lines_of
 
 RUN = ("budget", "batch_size", "seed", "direction")  # options at the top of the file
 HOW = ("workers", "timeout", "max_failures")  # how evaluations run
-TOP = ("name", *RUN, *HOW, "objective", "command", "options", "parameters")
+TOP = ("name", *RUN, *HOW, "objective", "command", "options", "parameters", "start", "fixed")
 OPTIONS = tuple(f.name for f in fields(Options) if f.name not in RUN)
 LONGEST_NAME = 200  # bytes: a file name has at most 255, and suffixes are added to this one
 
@@ -47,6 +47,10 @@ class Spec:
     max_failures: int | None = None
     objective: str | None = None
     command: tuple[str, ...] | None = None
+    start: tuple[dict[str, Any], ...] = ()
+    """Points to try first, perhaps partial."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Values for trials of another space: defaults of parameters, and values at which former ones are fixed."""
     line: int | None = field(default=None, repr=False, compare=False)
     """The line of the objective or the command."""
 
@@ -168,6 +172,7 @@ class _Document:
             raise self.error("a spec has an objective or a command, not both", "command")
         line = self.lines.get(("objective",) if command is None else ("command",))
         what: dict[str, Any] = {"objective": objective, "command": command, "line": line}
+        what |= {"start": self._start(space), "defaults": self._defaults(space)}
         return Spec(self.path.absolute(), self._name(), space, options, **how, **what)
 
     def _refuse_unknown(self, table: Mapping[str, Any], allowed: Sequence[str], *where: str | int) -> None:
@@ -217,6 +222,37 @@ class _Document:
             with self.at(*places[key]):
                 Options.of({"budget": 1, key: value})
         return given
+
+    def _start(self, space: Space) -> tuple[dict[str, Any], ...]:
+        """Return the points of [[start]]."""
+        tables = self.document.get("start", [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise self.error("start points need double brackets, [[start]], one table each", "start")
+        parameters = {parameter.name: parameter for parameter in space.parameters}
+        for place, point in enumerate(tables):
+            for name, value in point.items():
+                if name not in parameters:
+                    raise self.error(f"a start point has no parameter {name!r}", "start", place, name)
+                with self.at("start", place, name):
+                    parameters[name].encode(value)
+        return tuple(tables)
+
+    def _defaults(self, space: Space) -> dict[str, Any]:
+        """Return the defaults of parameters, and the values of [fixed]."""
+        fixed = self.document.get("fixed", {})
+        if not isinstance(fixed, dict):
+            raise self.error("fixed must be a table, [fixed], of former parameters and their values", "fixed")
+        for name in fixed:
+            if any(parameter.name == name for parameter in space.parameters):
+                raise self.error(f"{name!r} is a parameter, so it is not fixed", "fixed", name)
+        found = dict(fixed)
+        parameters = {parameter.name: parameter for parameter in space.parameters}
+        for place, table in enumerate(self.document["parameters"]):
+            if "default" in table:
+                with self.at("parameters", place, "default"):
+                    parameters[table["name"]].encode(table["default"])
+                found[table["name"]] = table["default"]
+        return found
 
     def _objective(self) -> str | None:
         objective = self.document.get("objective")
@@ -268,14 +304,14 @@ class _Document:
             raise self.error(f"a parameter's name must be a non-empty string, not {quoted(name)}", *where, "name")
         if not isinstance(kind, str) or kind not in FIELDS:
             raise self.error(f"{name!r}: type must be one of {', '.join(FIELDS)}, not {quoted(kind)}", *where, "type")
-        allowed = ("name", "type", *FIELDS[kind])
+        allowed = ("name", "type", *FIELDS[kind], "default")
         for key in table:
             if key not in allowed and any(key in keys for keys in FIELDS.values()):
                 fits = ", ".join(allowed)
                 raise self.error(f"{name!r}: type {kind!r} has no key {key!r}; its keys are {fits}", *where, key)
         self._refuse_unknown(table, allowed, *where)
         for key in allowed:
-            if key not in table and key != "log":
+            if key not in table and key not in ("log", "default"):
                 raise self.error(f"{name!r}: a parameter of type {kind!r} needs {key!r}", *where)
         for key in ("values", "choices"):
             entries = table.get(key, [])
@@ -284,7 +320,7 @@ class _Document:
                     sentence = f"{name!r}: {key} must be strings, numbers or booleans, not {_toml_type(value)}"
                     raise self.error(sentence, *where, key, entry)
         try:
-            return parameter_from_dict(table)
+            return parameter_from_dict({key: value for key, value in table.items() if key != "default"})
         except InvalidSpace as error:
             at = [error.key] if error.key is not None and error.key in table else []
             raise self.error(str(error), *where, *at) from None

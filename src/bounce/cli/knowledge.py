@@ -1,0 +1,156 @@
+"""Knowledge: commands for what people already know, and for their mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bounce.cli.studies import AnyPath, AsJson, StudyPath, open_study, table
+
+if TYPE_CHECKING:
+    from bounce.spec.reading import Past
+    from bounce.study.study import Study
+
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Keep this reason in the history.")]
+Ids = Annotated[list[int], typer.Argument(metavar="ID...", help="The ids of the trials.")]
+
+
+def add(
+    target: AnyPath,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESULTS", help="A CSV file with a column per parameter and one for value, or another study."
+        ),
+    ],
+    study: StudyPath = None,
+    skip_invalid: Annotated[
+        bool, typer.Option("--skip-invalid", help="Leave out rows with a mistake, and print what was wrong.")
+    ] = False,
+    reason: Reason = None,
+) -> None:
+    """Add results that Bounce did not ask for: past data, experiments of your own, another study's trials.
+
+    They cost no budget. The model learns from them, and the search begins around the best of them.
+    """
+    with open_study(target, study, create=True) as opened:
+        if source.suffix.lower() == ".db":
+            past = _of_study(source, opened, skip_invalid=skip_invalid)
+        else:
+            past = table(source, opened).past(skip_invalid=skip_invalid)
+        opened.add(past.points, past.values, notes=past.notes, reason=reason or f"bounce add {source}")
+        for sentence in past.skipped:
+            typer.echo(f"skipped: {sentence}", err=True)
+        skipped = f", {len(past.skipped)} skipped" if past.skipped else ""
+        print(f"{len(past.points)} added{skipped}; {opened.remaining} left to ask")
+
+
+def _of_study(path: Path, opened: Study, *, skip_invalid: bool) -> Past:
+    """Return the results of another study that fit this one's space."""
+    from bounce.errors import InvalidPoint, InvalidTell
+    from bounce.spec.reading import Past
+    from bounce.study.study import Study
+
+    past = Past()
+    with Study.open(path) as other:
+        for trial in other.trials:
+            if trial.value is None:
+                continue
+            try:
+                opened.space.encode([trial.point])
+            except InvalidPoint as error:
+                said = f"{path}, trial {trial.id}: {error}"
+                if not skip_invalid:
+                    raise InvalidTell(said, trial=trial.id) from None
+                past.skipped.append(said)
+                continue
+            past.points.append(trial.point)
+            past.values.append(trial.value)
+            past.notes.append(trial.notes)
+    return past
+
+
+def enqueue(
+    target: AnyPath,
+    source: Annotated[Path, typer.Argument(metavar="POINTS", help="A CSV file with a column per parameter.")],
+    study: StudyPath = None,
+    reason: Reason = None,
+) -> None:
+    """Have points tried first, in the order of their rows. Empty cells are filled in."""
+    with open_study(target, study, create=True) as opened:
+        queued = opened.enqueue(table(source, opened).points(), reason=reason)
+        print(f"{len(queued)} queued; {opened.remaining} left to ask")
+
+
+def correct(
+    target: AnyPath,
+    trial: Annotated[int, typer.Argument(metavar="ID", help="The id of the trial.")],
+    value: Annotated[float | None, typer.Argument(metavar="[VALUE]", help="The right value.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting that was really used.")
+    ] = None,
+    study: StudyPath = None,
+    reason: Reason = None,
+) -> None:
+    """Correct the value or the settings of a trial. The history keeps what was there before."""
+    from bounce.errors import InvalidInput
+    from bounce.spec.reading import parsed
+
+    with open_study(target, study) as opened:
+        parameters = {parameter.name: parameter for parameter in opened.space.parameters}
+        known = {found.id: found for found in opened.trials}
+        point: dict[str, Any] | None = None
+        for setting in settings or ():
+            name, equals, text = setting.partition("=")
+            if not equals or name not in parameters:
+                raise InvalidInput(
+                    f"--set takes NAME=VALUE with the name of a parameter ({', '.join(parameters)}), not {setting!r}"
+                )
+            before = known[trial].point if trial in known else {}
+            point = (point or dict(before)) | {name: parsed(parameters[name], text)}
+        opened.correct(trial, value, point=point, reason=reason)
+        print(f"trial {trial} is corrected; bounce history shows what was there before")
+
+
+def retry(
+    target: AnyPath,
+    trials: Annotated[list[int] | None, typer.Argument(metavar="[ID...]", help="All failed trials by default.")] = None,
+    study: StudyPath = None,
+    reason: Reason = None,
+) -> None:
+    """Make failed trials pending again. They cost no further budget."""
+    with open_study(target, study) as opened:
+        again = opened.retry(trials or None, reason=reason)
+        print(f"{len(again)} pending again" if again else "no trial has failed")
+
+
+def withdraw(target: AnyPath, trials: Ids, study: StudyPath = None, reason: Reason = None) -> None:
+    """Give pending experiments back: their budget too, and they may be proposed again."""
+    with open_study(target, study) as opened:
+        opened.withdraw(trials, reason=reason)
+        status = opened.status
+        print(f"{len(trials)} withdrawn; {status.pending} pending, {status.remaining} left to ask")
+
+
+def history(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -> None:
+    """Print what was changed by hand, with what was there before."""
+    import json
+    from dataclasses import asdict
+
+    from bounce.text import printable
+
+    with open_study(target, study) as opened:
+        entries = opened.history
+    if as_json:
+        print("[" + ",".join("\n" + json.dumps(asdict(entry)) for entry in entries) + "\n]")
+        return
+    for entry in entries:
+        trial = "" if entry.trial is None else f" trial {entry.trial}"
+        before = "" if entry.before is None or entry.action == "change" else f": {json.dumps(entry.before)}"
+        after = "" if entry.after is None or entry.action == "change" else f" -> {json.dumps(entry.after)}"
+        reason = "" if entry.reason is None else f" ({entry.reason})"
+        print(printable(f"{entry.time} {entry.action}{trial}{before}{after}{reason}"))
+    if not entries:
+        print("nothing was changed by hand")

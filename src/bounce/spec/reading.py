@@ -1,0 +1,299 @@
+"""Reading tables: results, past data and points to try, from CSV files that people fill in.
+
+Column names of facts are read in any case. A column that is neither a fact nor a parameter is a note, and stays with
+its trial. A mistake is refused with its row, and then nothing is read.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from bounce.errors import InvalidInput, InvalidPoint, InvalidTell
+from bounce.optimizer.ledger import Outcome
+from bounce.spaces.parameters import Parameter
+from bounce.spaces.space import Space
+from bounce.text import number, written
+from bounce.trial import FACTS, STATES, Trial, column
+
+TRUE, FALSE = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a table of results says."""
+
+    outcomes: list[Outcome]
+    unchanged: list[int]
+    """Trials that were told before, with the same result."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """Results that nobody asked for."""
+
+    points: list[dict[str, Any]] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    notes: list[dict[str, str]] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    """What was wrong with the rows that were left out."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A CSV file that is being read, for one space."""
+
+    source: Path | str | bytes
+    space: Space
+    name: str = "the table"
+
+    def _error(self, row: int | None, sentence: str) -> InvalidTell:
+        name = str(self.source) if isinstance(self.source, Path) else self.name
+        return InvalidTell(f"{name}{'' if row is None else f', row {row}'}: {sentence}")
+
+    @cached_property
+    def _parameters(self) -> dict[str, Parameter]:
+        return {column(parameter.name): parameter for parameter in self.space.parameters}
+
+    def _text(self) -> str:
+        """Return the text, without the byte-order mark that spreadsheets write."""
+        content = self.source
+        if isinstance(content, Path):
+            try:
+                content = content.read_bytes()
+            except (OSError, ValueError) as error:
+                said = getattr(error, "strerror", None) or error
+                raise self._error(None, f"the file cannot be read: {said}") from None
+        if isinstance(content, str):
+            return content.removeprefix("\ufeff")
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            row = content.count(b"\n", 0, error.start) + 1
+            raise self._error(row, "the table must be UTF-8; save it as 'CSV UTF-8'") from None
+
+    def _lines(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the rows that are not empty, each with its first line."""
+        reader = csv.reader(io.StringIO(self._text(), newline=""), strict=True)
+        while True:
+            line = reader.line_num + 1
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise self._error(line, f"this is not valid CSV: {error}") from None
+            if any(cell.strip() for cell in row):
+                yield line, [cell.strip() for cell in row]
+
+    def _rows(self, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+        """Yield each row with its cells by column; refuse a header without a column that is needed."""
+        lines = self._lines()
+        first, given = next(lines, (None, []))
+        if first is None:
+            raise self._error(None, f"the table is empty; it needs the columns {' and '.join(needed)}")
+        facts = ("id", *FACTS)
+        header = [name.lower() if name.lower() in facts and name not in self._parameters else name for name in given]
+        for name in header:
+            if name and header.count(name) > 1:
+                raise self._error(first, f"the column {name!r} appears twice")
+        for name in needed:
+            if name not in header:
+                for separator, said in ((";", "semicolons"), ("\t", "tabs")):
+                    if any(separator in cell for cell in header):
+                        raise self._error(first, f"the columns are separated by {said}: save the table with commas")
+                raise self._error(first, f"the column {name!r} is missing; the columns are {', '.join(header)}")
+        for line, row in lines:
+            if len(row) != len(header):
+                hint = "; numbers need a decimal point, not a comma" if len(row) > len(header) else ""
+                raise self._error(line, f"the row has {len(row)} fields, but the header has {len(header)}{hint}")
+            yield line, {name: cell for name, cell in zip(header, row, strict=True) if name}
+
+    def _notes(self, cells: Mapping[str, str]) -> dict[str, str]:
+        known = ("id", *FACTS)
+        return {
+            name: cell for name, cell in cells.items() if cell and name not in known and name not in self._parameters
+        }
+
+    def _settings(self, line: int, cells: Mapping[str, str]) -> dict[str, Any]:
+        """Return the values of the parameters in a row; an empty cell has none."""
+        point = {}
+        for name, parameter in self._parameters.items():
+            cell = cells.get(name, "")
+            if cell or (name in cells and _is_choice(parameter, "")):
+                try:
+                    point[parameter.name] = parsed(parameter, cell)
+                except InvalidPoint as error:
+                    raise self._error(line, str(error)) from None
+        return point
+
+    # Results of trials
+
+    def results(self, trials: Sequence[Trial], *, as_used: bool = False) -> Told:
+        """Read the results of pending trials.
+
+        The columns `id` and `value` are required. A trial has failed if its value or its state is `failed`. A row
+        without a value is still pending and is left out, and so is one that says again what is known. Settings that
+        differ from what was asked for are refused, or taken as those that were really used.
+        """
+        by_id = {trial.id: trial for trial in trials}
+        told, seen = Told([], []), dict[int, int]()
+        for line, cells in self._rows(("id", "value")):
+            trial = self._trial(line, cells["id"], by_id)
+            if trial.id in seen:
+                raise self._error(line, f"trial {trial.id} is already in row {seen[trial.id]}")
+            seen[trial.id] = line
+            outcome = self._outcome(line, trial, cells)
+            if outcome is None:
+                continue
+            used = self._used(line, trial, cells, as_used=as_used)
+            if trial.state != "pending":
+                self._repeated(line, trial, outcome)
+                told.unchanged.append(trial.id)
+                continue
+            told.outcomes.append(Outcome(trial.id, outcome.value, outcome.error, used, None, self._notes(cells)))
+        if not told.outcomes and not told.unchanged:
+            what = "no row has a value yet" if seen else "the table has no rows below the header"
+            raise self._error(None, f"{what}; write a number or 'failed' in the column value")
+        return told
+
+    def _trial(self, line: int, cell: str, trials: Mapping[int, Trial]) -> Trial:
+        if not re.fullmatch(r"\d{1,18}", cell, re.ASCII):
+            raise self._error(line, f"an id must be the number of a trial, not {cell!r}")
+        if int(cell) not in trials:
+            raise self._error(line, f"trial {cell} does not exist")
+        return trials[int(cell)]
+
+    def _outcome(self, line: int, trial: Trial, cells: Mapping[str, str]) -> Outcome | None:
+        """Return the result in a row; None if the trial is still pending."""
+        value, given, error = cells["value"], cells.get("state", ""), cells.get("error", "")
+        state = given.lower()
+        if state not in ("", *STATES):
+            raise self._error(line, f"a state must be one of {', '.join(STATES)}, not {given!r}")
+        failed = value.lower() == "failed" or (state == "failed" and not value)
+        if not value and not failed:
+            if state == "done":
+                raise self._error(line, f"trial {trial.id} is done, so it must have a value")
+            if error:
+                raise self._error(
+                    line, f"trial {trial.id} has an error but no value; if it failed, write 'failed' as its value"
+                )
+            return None
+        if state == ("done" if failed else "failed"):
+            raise self._error(line, f"trial {trial.id} cannot be {state} with the value {value!r}")
+        return Outcome(trial.id, None if failed else self._number(line, value), (error or None) if failed else None)
+
+    def _used(self, line: int, trial: Trial, cells: Mapping[str, str], *, as_used: bool) -> dict[str, Any] | None:
+        """Return the point that was really used, if it is not the one that was asked for."""
+        used = trial.point | self._settings(line, cells)
+        differing = [
+            parameter.name
+            for parameter in self.space.parameters
+            if trial.state != "outside"
+            and parameter.encode(used[parameter.name]) != parameter.encode(trial.point[parameter.name])
+        ]
+        if not differing:
+            return None
+        if trial.state == "pending" and as_used:
+            return used
+        said = ", ".join(f"{n} is {written(used[n])}, not {written(trial.point[n])}" for n in differing)
+        raise self._error(
+            line,
+            f"trial {trial.id} has other settings here: {said}. "
+            + (
+                "If these were really used, add --as-used"
+                if trial.state == "pending"
+                else f"To correct it: bounce correct STUDY {trial.id} --set NAME=VALUE"
+            ),
+        )
+
+    def _repeated(self, line: int, trial: Trial, outcome: Outcome) -> None:
+        """Refuse a row that says of a finished trial what is not known of it."""
+        if trial.state not in ("done", "failed", "added"):
+            raise self._error(line, f"trial {trial.id} is {trial.state} and cannot be told")
+        if outcome.value != trial.value:
+            known = "failed" if trial.value is None else f"done with the value {written(trial.value)}"
+            raise self._error(
+                line, f"trial {trial.id} is already {known}. To correct it: bounce correct STUDY {trial.id} VALUE"
+            )
+
+    # Points
+
+    def past(self, *, skip_invalid: bool = False) -> Past:
+        """Read results that nobody asked for: a column per parameter and one for the value."""
+        past = Past()
+        for line, cells in self._rows((*self._parameters, "value")):
+            try:
+                point = self._settings(line, cells)
+                self._complete(line, point)
+                value = self._number(line, cells["value"])
+            except InvalidTell as error:
+                if not skip_invalid:
+                    raise
+                past.skipped.append(str(error))
+                continue
+            past.points.append(point)
+            past.values.append(value)
+            past.notes.append(self._notes(cells))
+        if not past.points and not past.skipped:
+            raise self._error(None, "the table has no rows below the header")
+        return past
+
+    def _complete(self, line: int, point: Mapping[str, Any]) -> None:
+        missing = [parameter.name for parameter in self.space.parameters if parameter.name not in point]
+        if missing:
+            raise self._error(line, f"the row has no value for {', '.join(map(repr, missing))}")
+
+    def points(self) -> list[dict[str, Any]]:
+        """Read points to try, which may be partial: a column per parameter, empty where the choice is open."""
+        found = [self._settings(line, cells) for line, cells in self._rows(())]
+        if not found:
+            raise self._error(None, "the table has no rows below the header")
+        return found
+
+    def _number(self, line: int, cell: str) -> float:
+        found = number(cell)
+        if found is not None and math.isfinite(found):
+            return found + 0.0  # a negative zero becomes zero
+        comma = number(cell.replace(",", ".", 1)) if "," in cell else None
+        hint = f": write a decimal point, {cell.replace(',', '.')}" if comma is not None else ""
+        raise self._error(line, f"a value must be a finite number or 'failed', not {cell!r}{hint}")
+
+
+def parsed(parameter: Parameter, cell: str) -> Any:
+    """Return the native value that a text stands for; refuse one that the parameter does not take."""
+    if parameter.type == "binary":
+        if cell.lower() in TRUE + FALSE:
+            return cell.lower() in TRUE
+        raise InvalidPoint(f"{parameter.name!r} must be true or false, not {cell!r}", parameter=parameter.name)
+    if not parameter.cardinality or parameter.type == "integer":
+        found = number(cell)
+        if found is None:
+            raise InvalidPoint(f"{parameter.name!r} must be a number, not {cell!r}", parameter=parameter.name)
+        parameter.encode(found)
+        return int(found) if parameter.type == "integer" else found
+    values = [parameter.decode(code) for code in parameter.all_codes()]
+    for value in values:
+        if written(value) == cell:
+            return value
+    found = number(cell)
+    for value in values:
+        if found is not None and isinstance(value, int | float) and not isinstance(value, bool) and value == found:
+            return value
+    choices = ", ".join(written(value) for value in values)
+    raise InvalidPoint(f"{parameter.name!r} must be one of {choices}, not {cell!r}", parameter=parameter.name)
+
+
+def _is_choice(parameter: Parameter, cell: str) -> bool:
+    """Return whether a text is one of a parameter's choices, as an empty one may be."""
+    try:
+        return parameter.type in ("ordinal", "categorical") and written(parsed(parameter, cell)) == cell
+    except InvalidInput:
+        return False
