@@ -35,16 +35,16 @@ def unseen_neighbours(z: Codes, region: Neighbourhood, seen: Seen) -> Codes:
 
 
 @given(
-    spaces(most=7),
-    st.integers(1, 40),
-    st.integers(0, 2),
-    st.integers(1, 4),
-    st.integers(0, 20),
-    st.sampled_from([0, SMALL]),
+    space=spaces(most=7),
+    n=st.integers(1, 40),
+    pending=st.integers(0, 2),
+    radius=st.integers(1, 4),
+    seed=st.integers(0, 20),
+    small=st.sampled_from([0, SMALL]),
 )
 @settings(max_examples=80, deadline=None)
 def test_a_step_goes_to_the_best_unseen_neighbour(
-    space: Space, n: int, pending: int, radius: int, seed: int, small: int
+    *, space: Space, n: int, pending: int, radius: int, seed: int, small: int
 ) -> None:
     assume(len(space.combinatorial))
     gp, y = model(space, n=n, seed=seed)

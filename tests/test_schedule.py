@@ -31,7 +31,7 @@ def test_the_papers_example_of_budgets() -> None:
     ],
 )
 def test_schedules_computed_by_hand(
-    input_dim: int, initial_dim: int, m: int, b: int, k: int, dims: list[int], budgets: list[int]
+    *, input_dim: int, initial_dim: int, m: int, b: int, k: int, dims: list[int], budgets: list[int]
 ) -> None:
     schedule = Schedule(input_dim, initial_dim, new_bins=2, budget_to_input=m, initial_points=5)
     assert (schedule.b, schedule.k) == (b, k)

@@ -254,7 +254,7 @@ def test_only_lists_of_points_are_encoded() -> None:
         (lambda: Real("x", math.nan, 1), "low must be a finite number, not nan"),
         (lambda: Real("x", 0, math.inf), "high must be a finite number, not inf"),
         (lambda: Real("x", "0", 1), "not '0'"),  # type: ignore[arg-type]
-        (lambda: Real("x", False, True), "not False"),
+        (lambda: Real("x", False, True), "not false"),
         (lambda: Real("x", -1e308, 1e308), "too wide"),
         (lambda: Real("x", 0, 10**400), "high must be a finite number"),
         (lambda: Real("x", 1e16, 1e16 + 8), "too few numbers"),
@@ -263,7 +263,7 @@ def test_only_lists_of_points_are_encoded() -> None:
         (lambda: Real("x", 0, 1, log=True), "low > 0, not 0.0"),
         (lambda: Real("x", 0, 1, log=1), "log must be true or false"),  # type: ignore[arg-type]
         (lambda: Integer("n", 0.5, 2), "must be an integer, not 0.5"),  # type: ignore[arg-type]
-        (lambda: Integer("n", 0, True), "must be an integer, not True"),
+        (lambda: Integer("n", 0, True), "must be an integer, not true"),
         (lambda: Integer("n", 3, 3), "low=3 and high=3"),
         (lambda: Integer("n", 0, 9, log=True), "low > 0, not 0"),
         (lambda: Integer("n", 0, 10**13), "at most"),

@@ -90,8 +90,9 @@ def on_grid(u: Codes) -> Codes:
     return np.rint(u * GRID) / GRID
 
 
-def rounded(codes: Any, start: Any, stop: Any, log: Any, low: Any, high: Any) -> Any:
+def rounded(codes: Any, cells: Any, log: Any, low: Any, high: Any) -> Any:
     """Return the whole numbers whose cells hold real codes; arrays of any shapes that fit together."""
+    start, stop = cells
     x = start + codes * (stop - start)
     return np.clip(np.rint(np.where(log, np.exp(np.where(log, x, 0.0)), x)), low, high)
 
@@ -337,7 +338,7 @@ class Integer:
         """Return the number whose cell holds the code."""
         if self.cells is None:
             return self.low + int(code)
-        return int(rounded(np.float64(code), *self.cells, self.log, self.low, self.high))
+        return int(rounded(np.float64(code), self.cells, self.log, self.low, self.high))
 
     def all_codes(self) -> Codes:
         """Return the code of every number."""

@@ -167,7 +167,7 @@ class Space:
         found = [(j, p.cells, p.log, p.low, p.high) for j, p in enumerate(self.parameters) if p.cells]  # type: ignore[attr-defined]
         columns = np.array([row[0] for row in found], dtype=np.intp)
         ends = np.array([row[1] for row in found]).reshape(len(found), 2).T
-        return columns, (*ends, *(np.array([row[i] for row in found]) for i in (2, 3, 4)))
+        return columns, (ends, *(np.array([row[i] for row in found]) for i in (2, 3, 4)))
 
     def keys(self, codes: Codes) -> list[bytes]:
         """Return one key per row: equal exactly where the points are equal."""
