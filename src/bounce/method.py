@@ -22,7 +22,7 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 from bounce.errors import InvalidOption, quoted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Method:
     """The choices of the algorithm; the defaults are those of this package, `Method.paper()` those of the paper."""
 
@@ -129,6 +129,12 @@ class Method:
                 number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
                 if not number or not 0 < value < math.inf:
                     raise _refused(name, "a positive whole number" if whole else "a positive number", value)
+
+    def __repr__(self) -> str:
+        document = self.document()
+        if isinstance(document, str):
+            return f"Method.of({document!r})"
+        return f"Method({', '.join(f'{name}={value!r}' for name, value in document.items())})"
 
     @classmethod
     def paper(cls) -> Self:

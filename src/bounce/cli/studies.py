@@ -101,8 +101,8 @@ def _say_what_is_reserved(opened: Study, n: int | None) -> None:
     taken = min(n or 0, left)
     if taken > MANY and taken > left / 2:
         print(
-            f"bounce: this reserves {taken} of the {left} trials that are left. Points that are asked for together do not "
-            "learn from each other; bounce withdraw gives them back",
+            f"bounce: this reserves {taken} of the {left} trials that are left. Points of one ask do not learn from each "
+            "other. bounce withdraw gives them back",
             file=sys.stderr,
         )
 

@@ -105,10 +105,11 @@ class Ledger:
 
     def __getitem__(self, i: int) -> Record:
         """Return the record of a trial; refuse an id that does not exist."""
-        if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < len(self.records):
+        whole = not isinstance(i, bool) and hasattr(i, "__index__")
+        if not whole or not 0 <= operator.index(i) < len(self.records):
             n = len(self.records)
             known = "no trial has been asked for yet" if not n else f"the ids are 0 to {n - 1}"
-            raise InvalidTell(f"there is no trial {i!r}: {known}", trial=i if type(i) is int else None)
+            raise InvalidTell(f"there is no trial {i!r}: {known}", trial=operator.index(i) if whole else None)
         return self.records[i]
 
     def append(self, records: Iterable[Record]) -> list[int]:

@@ -141,7 +141,7 @@ def shows_options(beside: Mapping[str, Any]) -> Callable[[F], F]:
     def shown(function: F) -> F:
         signature = inspect.signature(function)
         named = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-        taken = {p.name for p in named}
+        taken = {p.name for p in named} | set(beside)
         keyword = inspect.Parameter.KEYWORD_ONLY
         named += [inspect.Parameter(name, keyword, default=default) for name, default in beside.items()]
         named += [

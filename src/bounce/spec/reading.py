@@ -193,12 +193,8 @@ class Table:
     def _used(self, line: int, trial: Trial, cells: Mapping[str, str], *, as_used: bool) -> dict[str, Any] | None:
         """Return the point that was really used, if it is not the one that was asked for."""
         used = trial.point | self._settings(line, cells)
-        differing = [
-            parameter.name
-            for parameter in self.space.parameters
-            if trial.state != "outside"
-            and parameter.encode(used[parameter.name]) != parameter.encode(trial.point[parameter.name])
-        ]
+        names = {p.name: p for p in self.space.parameters if trial.state != "outside"}
+        differing = [name for name, p in names.items() if p.encode(used[name]) != p.encode(trial.point[name])]
         if not differing:
             return None
         if trial.state == "pending" and as_used:

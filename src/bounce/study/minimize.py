@@ -50,7 +50,7 @@ def minimize(objective: Objective | Evaluator, space: Space, budget: int, **argu
     return _run("minimize", objective, space, {"budget": budget, **arguments})
 
 
-@shows_options(BESIDE)
+@shows_options({**BESIDE, "direction": "maximize"})
 def maximize(objective: Objective | Evaluator, space: Space, budget: int, **arguments: Unpack[Arguments]) -> Result:
     """Find a point of the space at which the objective is large; otherwise the same as `minimize`."""
     return _run("maximize", objective, space, {"budget": budget, **arguments})
