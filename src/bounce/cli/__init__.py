@@ -54,6 +54,7 @@ for _command, _example in (
     (knowledge.correct, "bounce correct lab.db 7 0.82 --reason 'a typo'"),
     (knowledge.retry, "bounce retry lab.db 3 4"),
     (knowledge.withdraw, "bounce withdraw lab.db 12 13"),
+    (knowledge.note, "bounce note lab.db 7 'stirred by hand'"),
     (knowledge.history, "bounce history lab.db"),
     (studies.trials, "bounce trials svm.db --format csv"),
     (studies.best, "bounce best svm.db --json"),

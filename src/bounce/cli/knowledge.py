@@ -134,6 +134,18 @@ def withdraw(target: AnyPath, trials: Ids, study: StudyPath = None, reason: Reas
         print(f"{len(trials)} withdrawn; {status.pending} pending, {status.remaining} left to ask")
 
 
+def note(
+    target: AnyPath,
+    trial: Annotated[int, typer.Argument(metavar="ID", help="The id of the trial.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to write beside it.")],
+    study: StudyPath = None,
+) -> None:
+    """Write a note beside a trial, in place of the one that is there."""
+    with open_study(target, study) as opened:
+        opened.note(trial, text)
+        print(f"trial {trial} has a note")
+
+
 def history(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -> None:
     """Print what was changed by hand, with what was there before."""
     import json

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bounce.cli.studies import SpecPath, StudyPath, described_study, place, print_result
+from bounce.cli.studies import Change, SpecPath, StudyPath, described_study, place, print_result
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -42,9 +42,7 @@ def run(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="First evaluate all failed trials again; they cost nothing more.")
     ] = False,
-    change: Annotated[
-        bool, typer.Option("--change", help="Continue in the space that the spec has now. Old results stay.")
-    ] = False,
+    change: Change = False,
     dask: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Evaluate on a Dask cluster, such as tcp://host:8786.")
     ] = None,

@@ -32,6 +32,9 @@ StudyPath = Annotated[
         "--study", metavar="PATH", help="Keep the study in this file. By default it is NAME.db beside the spec."
     ),
 ]
+Change = Annotated[
+    bool, typer.Option("--change", help="Continue in the space that the spec has now. Old results stay.")
+]
 MANY = 20  # trials in one ask that may be a mistake, if they are most of what is left
 AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")]
 
@@ -75,12 +78,13 @@ def ask(
     pending: Annotated[
         bool, typer.Option("--pending", help="Do not ask for new ones, only print those without a result.")
     ] = False,
+    change: Change = False,
     form: AsFormat = Format.table,
 ) -> None:
     """Print the next experiments to run. As CSV, the table can be filled in for `bounce tell`."""
     from bounce.errors import NothingToAsk
 
-    with open_study(target, study, create=not pending) as opened:
+    with open_study(target, study, create=not pending, change=change) as opened:
         try:
             if not pending:
                 _say_what_is_reserved(opened, n)
@@ -101,8 +105,8 @@ def _say_what_is_reserved(opened: Study, n: int | None) -> None:
     taken = min(n or 0, left)
     if taken > MANY and taken > left / 2:
         print(
-            f"bounce: this reserves {taken} of the {left} trials that are left. Points of one ask do not learn from each "
-            "other. bounce withdraw gives them back",
+            f"bounce: this reserves {taken} of the {left} trials that are left. "
+            "Points of one ask do not learn from each other. bounce withdraw gives them back",
             file=sys.stderr,
         )
 
@@ -267,7 +271,7 @@ def place(described: Spec, study: Path | None) -> Path:
 
 
 @contextmanager
-def open_study(target: Path, study: Path | None, *, create: bool = False) -> Iterator[Study]:
+def open_study(target: Path, study: Path | None, *, create: bool = False, change: bool = False) -> Iterator[Study]:
     """Open the study that a spec or a path stands for."""
     from bounce.errors import InvalidStudy
     from bounce.spec.spec import load
@@ -281,7 +285,7 @@ def open_study(target: Path, study: Path | None, *, create: bool = False) -> Ite
             raise InvalidStudy(
                 f"the study {path} does not exist; bounce {'ask' if by_hand else 'run'} {target} creates it"
             )
-        with described_study(described, path, {}) if create else Study.open(path) as opened:
+        with described_study(described, path, {}, change=change) if create else Study.open(path) as opened:
             yield opened
     else:
         if study is not None:
@@ -297,7 +301,7 @@ def open_study(target: Path, study: Path | None, *, create: bool = False) -> Ite
 def described_study(described: Spec, path: Path, options: dict[str, Any], *, change: bool = False) -> Study:
     """Create the study of a spec, or open it; with `change`, in the space that the spec has now."""
     from bounce.errors import InvalidStudy
-    from bounce.spaces.change import Change
+    from bounce.spaces.change import Change as Changed
     from bounce.study.study import Study
 
     settings = described.settings | options
@@ -311,11 +315,11 @@ def described_study(described: Spec, path: Path, options: dict[str, Any], *, cha
             old = {parameter.name for parameter in opened.space.parameters}
             new = {parameter.name for parameter in described.space.parameters}
             defaults = {name: x for name, x in described.defaults.items() if (name in old) != (name in new)}
-            said = "; ".join(Change(opened.space, described.space, defaults).sentences)
+            said = "; ".join(Changed(opened.space, described.space, defaults).sentences)
             if not change:
                 raise InvalidStudy(
-                    f"{described.path} has another space than the study {path}: {said}. "
-                    f"To continue in the new space: {shlex.join(['bounce', 'run', str(described.path), '--change'])}"
+                    f"the space of {described.path} is not that of the study {path}: {said}. "
+                    "To continue in the new space, add --change: old results stay where they fit"
                 )
             outside = opened.change(described.space, defaults)
             left = f"; {len(outside)} trials no longer fit and leave the model" if outside else ""

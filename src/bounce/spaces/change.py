@@ -59,17 +59,26 @@ class Change:
 
     @property
     def sentences(self) -> list[str]:
-        """What changes, a sentence each."""
+        """What changes, in words, a parameter each."""
         old = {parameter.name: parameter for parameter in self.old.parameters}
         new = {parameter.name: parameter for parameter in self.new.parameters}
-        said = []
-        for name, parameter in new.items():
-            if name not in old:
-                said.append(f"{name!r} is added: {parameter!r}")
-            elif parameter != old[name]:
-                said.append(f"{name!r} becomes {parameter!r}; it was {old[name]!r}")
-        for name in old:
-            if name not in new:
-                fixed = f"fixed at {self.defaults[name]!r}" if name in self.defaults else "removed"
-                said.append(f"{name!r} is {fixed}")
-        return said
+        said = [f"{name} is added" for name in new if name not in old]
+        said += [_difference(old[name], new[name]) for name in new if name in old and new[name] != old[name]]
+        for name in [name for name in old if name not in new]:
+            fixed = f"fixed at {self.defaults[name]!r}" if name in self.defaults else "removed"
+            said.append(f"{name} is {fixed}")
+        return said or ["the order of the parameters changes"]
+
+
+def _difference(old: Any, new: Any) -> str:
+    """Return how a parameter differs from what it was."""
+    name = old.name
+    if old.type != new.type:
+        return f"{name} becomes {new.type} instead of {old.type}"
+    if old.type in ("real", "integer"):
+        log = "" if old.log == new.log else f", {'with' if new.log else 'without'} a log scale"
+        return f"{name} ranges from {new.low!r} to {new.high!r} instead of {old.low!r} to {old.high!r}{log}"
+    before, after = ([parameter.decode(code) for code in parameter.all_codes()] for parameter in (old, new))
+    parts = [f"gains {value!r}" for value in after if value not in before]
+    parts += [f"loses {value!r}" for value in before if value not in after]
+    return f"{name} {' and '.join(parts) or 'has another order'}"
