@@ -1,6 +1,17 @@
 from __future__ import annotations
 
+import os
+
+import pytest
+
 import imports
+
+
+@pytest.fixture(autouse=True)
+def uncovered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the measurement of coverage, which loads sqlite3, out of the processes."""
+    for name in [name for name in os.environ if name.startswith("COVERAGE_")]:
+        monkeypatch.delenv(name)
 
 
 def test_a_worker_loads_neither_numpy_nor_scipy_nor_sqlite() -> None:
