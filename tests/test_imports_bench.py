@@ -24,6 +24,7 @@ def test_the_help_of_the_command_loads_neither_numpy_nor_scipy_nor_sqlite() -> N
     assert imports.loaded(imports.CASES["bounce --help"]).heavy == ()
 
 
+@pytest.mark.slow
 def test_what_minimize_loads_is_seen() -> None:
     found = imports.loaded(imports.CASES["import bounce; bounce.minimize"])
     assert {"numpy", "scipy"} <= set(found.heavy)
