@@ -23,7 +23,6 @@ from test_study import facts
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kill")]
 
 KILLS = 100
-pytestmark = pytest.mark.slow
 OPTIONS: dict[str, Any] = {"budget": 40, "seed": 7, "initial_points": 4}
 
 
