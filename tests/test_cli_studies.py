@@ -333,6 +333,7 @@ def test_a_reader_that_has_read_enough_ends_a_run_quietly(bounce: Terminal) -> N
 # interrupts
 
 
+@pytest.mark.slow
 def test_after_ctrl_c_a_run_waits_and_says_how_to_resume(bounce: Terminal, gate: Gate) -> None:
     straight = bounce.spec("straight")
     bounce("run", straight)
@@ -360,6 +361,7 @@ def test_after_ctrl_c_a_run_waits_and_says_how_to_resume(bounce: Terminal, gate:
     assert bounce.trials("a.db") == bounce.trials("straight.db")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", [[signal.SIGINT], [signal.SIGINT, signal.SIGINT], [signal.SIGTERM]])
 def test_json_ends_with_its_final_object_after_an_interrupt_too(
     bounce: Terminal, gate: Gate, numbers: list[signal.Signals]
@@ -618,6 +620,7 @@ def test_status_says_everything_to_people_and_to_machines(bounce: Terminal) -> N
     assert status["runner"] is None
 
 
+@pytest.mark.slow
 def test_export_writes_what_trials_prints(bounce: Terminal) -> None:
     bounce("run", bounce.spec())
     for suffix in ("csv", "json"):

@@ -296,6 +296,7 @@ def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
     assert "below `if __name__ == '__main__':`" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_function_that_the_workers_cannot_import_is_told_so() -> None:
     code = (
         "import bounce\n"

@@ -521,6 +521,7 @@ def test_minimize_with_a_path_resumes_where_it_was_interrupted(tmp_path: Path) -
     assert len(calls) == 31
 
 
+@pytest.mark.slow
 def test_a_study_can_be_used_from_a_thread(tmp_path: Path) -> None:
     with Study.open(tmp_path / "a.db", space=mixed(), **OPTIONS) as study, ThreadPoolExecutor(1) as threads:
         threads.submit(study.run, value).result()
