@@ -111,6 +111,7 @@ def test_trials_may_be_asked_for_before_values_are_told(name: str) -> None:
     assert [trial.state for trial in trials] == ["done"] * 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EACH)
 def test_the_global_generators_are_left_alone(name: str) -> None:
     space = binary(6)

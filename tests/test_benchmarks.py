@@ -206,6 +206,7 @@ def test_contamination_follows_every_chain(bits: list[bool]) -> None:
     assert Contamination25()({f"x{i}": bit for i, bit in enumerate(bits)}) == pytest.approx(cost, rel=1e-9)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.integers(0, 4), min_size=25, max_size=25))
 def test_pest_control_draws_the_same_numbers_at_every_station(actions: list[int]) -> None:

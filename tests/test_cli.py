@@ -86,6 +86,7 @@ def test_unknown_words_end_with_exit_code_2_and_no_traceback(
     assert "Traceback" not in done.err
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_with_exit_code_130(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*COMMAND, "demo", "--evals", "100000"],

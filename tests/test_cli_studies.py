@@ -83,7 +83,7 @@ def test_running_the_same_spec_again_asks_for_nothing(bounce: Terminal) -> None:
     assert (again.code, again.out, again.err) == (0, first.out, "")
 
 
-def test_a_larger_budget_goes_on(bounce: Terminal) -> None:
+def test_a_larger_budget_continues_the_run(bounce: Terminal) -> None:
     bounce("run", bounce.spec())
     before = bounce.trials("a.db")
     assert bounce("run", bounce.spec(budget=8)).code == 0
@@ -333,7 +333,8 @@ def test_a_reader_that_has_read_enough_ends_a_run_quietly(bounce: Terminal) -> N
 # interrupts
 
 
-def test_after_ctrl_c_a_run_waits_and_says_how_to_go_on(bounce: Terminal, gate: Gate) -> None:
+@pytest.mark.slow
+def test_after_ctrl_c_a_run_waits_and_says_how_to_resume(bounce: Terminal, gate: Gate) -> None:
     straight = bounce.spec("straight")
     bounce("run", straight)
     bounce.spec(command=gate.command)
@@ -360,6 +361,7 @@ def test_after_ctrl_c_a_run_waits_and_says_how_to_go_on(bounce: Terminal, gate: 
     assert bounce.trials("a.db") == bounce.trials("straight.db")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", [[signal.SIGINT], [signal.SIGINT, signal.SIGINT], [signal.SIGTERM]])
 def test_json_ends_with_its_final_object_after_an_interrupt_too(
     bounce: Terminal, gate: Gate, numbers: list[signal.Signals]
@@ -427,7 +429,7 @@ def test_a_second_ctrl_c_or_a_request_to_end_does_not_wait(
 
 
 @pytest.mark.slow
-def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(bounce: Terminal, gate: Gate) -> None:
+def test_a_run_that_was_killed_continues_as_if_it_had_not_been(bounce: Terminal, gate: Gate) -> None:
     bounce("run", bounce.spec("straight"))
     bounce.spec(command=gate.command)
     process = bounce.start("run", "a.toml")
@@ -618,6 +620,7 @@ def test_status_says_everything_to_people_and_to_machines(bounce: Terminal) -> N
     assert status["runner"] is None
 
 
+@pytest.mark.slow
 def test_export_writes_what_trials_prints(bounce: Terminal) -> None:
     bounce("run", bounce.spec())
     for suffix in ("csv", "json"):
@@ -743,7 +746,7 @@ def folder(path: Path) -> None:
         (lambda path: path.unlink(), True, "the study a.db does not exist; bounce run or bounce ask"),
     ],
 )
-def test_a_file_that_is_no_study_is_one_sentence(bounce: Terminal, harm: Any, from_study: bool, said: str) -> None:
+def test_a_file_that_is_not_a_study_is_one_sentence(bounce: Terminal, harm: Any, from_study: bool, said: str) -> None:
     spec = bounce.spec()
     if from_study:
         bounce("ask", spec, "-n", "5")
@@ -827,6 +830,7 @@ def test_the_panel_shows_where_a_run_stands(bounce: Terminal) -> None:
 
 
 @pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed")
+@pytest.mark.slow
 def test_a_scheduler_that_is_not_there_is_one_sentence(bounce: Terminal) -> None:
     said = bounce("run", bounce.spec(), "--dask", "tcp://127.0.0.1:1")
     assert said.code == 2

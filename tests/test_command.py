@@ -73,10 +73,10 @@ def alive(tmp_path: Path) -> Alive:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "a list of strings that is not empty, not []"),
-        ("ls -l", "a list of strings that is not empty, not 'ls -l'"),
-        (b"ls", "a list of strings"),
-        ({"ls"}, "a list of strings"),
+        ([], "a non-empty list of strings, not []"),
+        ("ls -l", "a non-empty list of strings, not 'ls -l'"),
+        (b"ls", "a non-empty list of strings"),
+        ({"ls"}, "a non-empty list of strings"),
         (["ls", 3], "must be strings without NUL, not 3"),
         (["ls", "a\0b"], "must be strings without NUL"),
         ([""], "must begin with the name of a program, not ''"),
@@ -148,7 +148,7 @@ def test_a_command_travels_by_pickle_and_runs_in_another_process(tmp_path: Path)
         ("{x[0]}", "{x[0]} names no parameter"),
         ("{ x}", "{ x} names no parameter"),
         ("{}", "{} names no parameter"),
-        ("{print $1}", "a brace that is meant as it is must be doubled"),
+        ("{print $1}", "to write a single brace, double it"),
     ],
 )
 def test_a_placeholder_that_names_no_parameter_is_refused(argument: str, said: str) -> None:
@@ -164,7 +164,7 @@ def test_a_placeholder_that_names_no_parameter_is_refused(argument: str, said: s
 
 def test_a_value_that_no_argument_can_hold_is_refused_where_it_would_be_one() -> None:
     space = Space([Categorical("name", ["a", "b\0c"]), Real("x", 0, 1)])
-    with pytest.raises(InvalidOption, match=r"'name': 'b\\x00c' holds NUL"):
+    with pytest.raises(InvalidOption, match=r"'name': the value 'b\\x00c' contains NUL"):
         Command([sys.executable, "{x}", "{name}"]).check(space)
     command = python("import json, sys; print(len(json.load(sys.stdin)['name']))", "{x}")
     command.check(space)
@@ -177,12 +177,12 @@ def test_a_program_that_is_not_there_is_refused(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(InvalidOption, match=r"the program '.*simulate' does not exist"):
         missing.check(SPACE)
     script.write_text("#!/bin/sh\necho 4\n")
-    with pytest.raises(InvalidOption, match="cannot be executed: chmod"):
+    with pytest.raises(InvalidOption, match="cannot be executed: make it executable with chmod"):
         missing.check(SPACE)
     script.chmod(0o755)
     missing.check(SPACE)
     assert run(missing).value == 4
-    with pytest.raises(InvalidOption, match=r"no program 'simulate' in PATH; './simulate' would be"):
+    with pytest.raises(InvalidOption, match=r"'simulate' is not in PATH; write './simulate' if it is in"):
         Command(["simulate"], folder=tmp_path).check(SPACE)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     Command(["simulate"], folder="/").check(SPACE)  # type: ignore[arg-type]

@@ -123,7 +123,7 @@ def scheduler_and_worker(folder: Path) -> Iterator[tuple[Client, subprocess.Pope
             process.wait()
 
 
-def test_a_lost_scheduler_ends_the_run_and_the_study_goes_on(tmp_path: Path) -> None:
+def test_a_lost_scheduler_ends_the_run_and_the_study_can_be_resumed(tmp_path: Path) -> None:
     budget = 12
     finished: Queue[Trial] = Queue()
     with scheduler_and_worker(tmp_path) as (client, scheduler), refereed(tmp_path) as referee:

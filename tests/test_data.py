@@ -298,6 +298,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_a_wheel_is_downloaded_once_for_all_its_files(
     folder: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,6 +323,7 @@ def test_a_wheel_is_downloaded_once_for_all_its_files(
     assert everything_in(folder) == ["first.bin", "second.bin"]
 
 
+@pytest.mark.slow
 def test_a_package_that_pip_does_not_find_as_a_wheel_is_refused(folder: Path, index: Path) -> None:
     (index / "source-1.0.tar.gz").write_bytes(b"what would run setup.py")
     with pytest.raises(DataError, match=r"pip could not download source==1\.0: ERROR: No matching distribution"):
@@ -329,6 +331,7 @@ def test_a_package_that_pip_does_not_find_as_a_wheel_is_refused(folder: Path, in
     assert everything_in(folder) == []
 
 
+@pytest.mark.slow
 def test_what_is_there_and_sound_is_left_alone_and_what_is_damaged_is_replaced(folder: Path, index: Path) -> None:
     folder.mkdir()
     (folder / "thing.bin").write_bytes(CONTENT)
@@ -497,6 +500,7 @@ def test_the_command_lists_every_file_with_its_licence_and_source(
     assert all(f"    source  {file.source}" in lines for file in data.CATALOGUE)
 
 
+@pytest.mark.slow
 def test_the_command_fetches_and_prints_where_the_file_is(
     folder: Path, index: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

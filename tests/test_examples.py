@@ -23,6 +23,7 @@ def test_every_example_is_run() -> None:
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "said"), EXAMPLES.items())
 def test_an_example_runs_and_says_what_it_found(name: str, said: str, tmp_path: Path) -> None:
     done = subprocess.run(

@@ -108,7 +108,7 @@ def test_failures_fail_their_trials_and_not_the_run(executor: Any) -> None:
 
 
 @pytest.mark.parametrize("bad", [None, "1.0", float("nan"), float("inf"), [1.0, 2.0], 1j])
-def test_what_is_no_finite_number_fails_its_trial(bad: Any) -> None:
+def test_what_is_not_a_finite_number_fails_its_trial(bad: Any) -> None:
     with Study.open(space=mixed(), budget=12, seed=0) as study:
         study.run(lambda point: bad if point["b1"] else 1.0)
         errors = {t.error for t in study.trials if t.state == "failed"}
@@ -156,7 +156,7 @@ def test_a_failure_in_a_worker_is_logged_with_the_traceback_of_the_objective(cap
     assert all("Traceback" not in message for message in others)
 
 
-def test_an_error_that_cannot_travel_is_told_as_text() -> None:
+def test_an_error_that_cannot_be_pickled_is_told_as_text() -> None:
     with (
         Study.open(space=mixed(), budget=50, seed=0) as study,
         pytest.raises(EvaluationFailed, match=r"first 3 evaluations of this run .*Unpicklable: 1 and 2"),
@@ -296,6 +296,7 @@ def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
     assert "below `if __name__ == '__main__':`" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_function_that_the_workers_cannot_import_is_told_so() -> None:
     code = (
         "import bounce\n"

@@ -22,8 +22,7 @@ from test_study import facts
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kill")]
 
-KILLS = 100
-pytestmark = pytest.mark.slow
+KILLS = 50  # for each batch size
 OPTIONS: dict[str, Any] = {"budget": 40, "seed": 7, "initial_points": 4}
 
 
@@ -62,7 +61,7 @@ def evaluations(log: Path) -> tuple[Counter[str], Counter[str]]:
 
 
 @pytest.mark.parametrize("batch_size", [1, 4])
-def test_a_hundred_kills_at_random_instants_change_nothing(tmp_path: Path, batch_size: int) -> None:
+def test_kills_at_random_instants_change_nothing(tmp_path: Path, batch_size: int) -> None:
     straight = whole_run(tmp_path / "whole.db", batch_size, budget=40)
     rng = random.Random(batch_size)
     kills = 0
@@ -84,7 +83,7 @@ def test_a_hundred_kills_at_random_instants_change_nothing(tmp_path: Path, batch
 def killings(
     path: Path, batch_size: int, log: Path, rng: random.Random
 ) -> Iterator[tuple[list[tuple[Any, ...]], bool]]:
-    """Start a run again and again and kill it after a while, until it is through; say what is done each time.
+    """Start a run again and again and kill it after a while, until it ends; yield what is done each time.
 
     The while is random, and longer in the mean as long as nothing gets done: machines differ.
     """
@@ -181,6 +180,8 @@ def test_kills_of_a_run_with_eight_workers_lose_nothing(tmp_path: Path) -> None:
         while (code := process.poll()) is None and kills < 4:
             if log.exists() and len(log.read_bytes().splitlines()) >= until:
                 process.kill()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.01)  # leaves the processor to the workers
         code = process.wait()
         assert code in (0, -signal.SIGKILL)
         kills += code != 0

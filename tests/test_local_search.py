@@ -34,6 +34,7 @@ def unseen_neighbours(z: Codes, region: Neighbourhood, seen: Seen) -> Codes:
     return np.array(found).reshape(len(found), len(z))
 
 
+@pytest.mark.slow
 @given(
     space=spaces(most=7),
     n=st.integers(1, 40),

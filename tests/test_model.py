@@ -196,6 +196,7 @@ def test_in_the_paper_all_observations_are_in_the_model_and_in_its_fit(
     assert [len(search.gp.z) for search in watched.searches] == [512, 530]
 
 
+@pytest.mark.slow
 def test_in_the_paper_the_box_has_no_cap(watched: Watched) -> None:
     space, capped = mixed(2), {}
     for method in ("paper", "default"):

@@ -145,6 +145,7 @@ def test_if_every_initial_evaluation_fails_the_design_goes_on() -> None:
 # Direction, best and scale
 
 
+@pytest.mark.slow
 def test_maximising_is_minimising_the_negative() -> None:
     low = drive(Bounce(mixed(2), 20, seed=3))
     high = drive(Bounce(mixed(2), 20, seed=3, direction="maximize"), lambda p: -ones(p))

@@ -63,7 +63,7 @@ def test_a_study_makes_the_run_that_the_optimizer_makes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_opening_again_goes_on_bit_for_bit(tmp_path: Path) -> None:
+def test_opening_again_resumes_bit_for_bit(tmp_path: Path) -> None:
     optimizer = Bounce(mixed(), **OPTIONS)
     while not optimizer.done:
         for trial in optimizer.ask():
@@ -315,16 +315,21 @@ def test_a_truncated_study_is_refused(tmp_path: Path, share: float) -> None:
         Study.open(path)
 
 
-@pytest.mark.slow
+@pytest.fixture(scope="module")
+def small_study(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("whole") / "a.db"
+    with Study.open(path, space=Space([Binary("a"), Real("x", 0, 1)]), budget=8, seed=0) as study:
+        study.run(lambda point: point["x"])
+    return path.read_bytes()
+
+
 @given(place=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
 @settings(max_examples=60, deadline=None)
 def test_a_damaged_byte_gives_an_error_of_ours_or_a_study_that_can_be_read(
-    tmp_path_factory: pytest.TempPathFactory, place: float, byte: int
+    tmp_path_factory: pytest.TempPathFactory, small_study: bytes, place: float, byte: int
 ) -> None:
     path = tmp_path_factory.mktemp("damage") / "a.db"
-    with Study.open(path, space=Space([Binary("a"), Real("x", 0, 1)]), budget=8, seed=0) as study:
-        study.run(lambda point: point["x"])
-    content = bytearray(path.read_bytes())
+    content = bytearray(small_study)
     content[int(place * len(content))] = byte
     path.write_bytes(content)
     try:
@@ -335,7 +340,7 @@ def test_a_damaged_byte_gives_an_error_of_ours_or_a_study_that_can_be_read(
         pass
 
 
-def test_a_value_that_is_none_leaves_the_study_as_it_was(tmp_path: Path) -> None:
+def test_a_value_that_is_not_a_number_leaves_the_study_as_it_was(tmp_path: Path) -> None:
     with Study.open(tmp_path / "a.db", space=mixed(), budget=5, batch_size=2, seed=0) as study:
         trials = study.ask()
         with pytest.raises(InvalidTell, match="finite"):
@@ -496,7 +501,7 @@ def test_two_objects_may_ask_and_tell_in_turn(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_minimize_with_a_path_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+def test_minimize_with_a_path_resumes_where_it_was_interrupted(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     calls = []
 
@@ -516,6 +521,7 @@ def test_minimize_with_a_path_goes_on_where_it_was_interrupted(tmp_path: Path) -
     assert len(calls) == 31
 
 
+@pytest.mark.slow
 def test_a_study_can_be_used_from_a_thread(tmp_path: Path) -> None:
     with Study.open(tmp_path / "a.db", space=mixed(), **OPTIONS) as study, ThreadPoolExecutor(1) as threads:
         threads.submit(study.run, value).result()

@@ -30,7 +30,6 @@ def rows(values: list[float | None]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_benchmark_writes_a_trace_per_seed_and_prints_a_table(tmp_path: Path) -> None:
     options = {"--evals": 12, "--batch": 2, "--seeds": 3, "--jobs": 2, "--out": "a.jsonl"}
     words = [str(word) for option in options.items() for word in option]
@@ -53,7 +52,6 @@ def test_a_benchmark_writes_a_trace_per_seed_and_prints_a_table(tmp_path: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_the_number_of_jobs_changes_nothing(tmp_path: Path) -> None:
     def points(path: Path) -> list[Any]:
         return [row["point"] for row in read(path).rows]
@@ -65,7 +63,6 @@ def test_the_number_of_jobs_changes_nothing(tmp_path: Path) -> None:
         assert points(tmp_path / f"j1-seed{seed}.jsonl") == points(tmp_path / f"j2-seed{seed}.jsonl")
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_overwriting_replaces_all_traces_of_the_name(tmp_path: Path) -> None:
     for words in ("--evals 6 --seeds 2", "--evals 3 --seeds 1 --overwrite"):
