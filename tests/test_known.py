@@ -123,7 +123,7 @@ def test_nothing_is_added_if_one_row_is_wrong() -> None:
     optimizer = Bounce(SPACE, 10, seed=0)
     good = drawn(2)
     before = optimizer.state_dict()
-    with pytest.raises(InvalidPoint, match="'c' must be one of"):
+    with pytest.raises(InvalidPoint, match="point 2: 'c' must be one of"):
         optimizer.add([*good, good[0] | {"c": "q"}], [1, 2, 3])
     with pytest.raises(InvalidTell, match="finite number"):
         optimizer.add(good, [1, float("nan")])
@@ -152,7 +152,7 @@ def test_a_partial_point_is_completed_from_the_best_one() -> None:
     optimizer.enqueue({"a": 0.25, "c": "b"})
     (trial,) = optimizer.ask()
     assert trial.point == points[1] | {"a": 0.25, "c": "b"}
-    with pytest.raises(InvalidPoint, match="unknown \\['nonsense'\\]"):
+    with pytest.raises(InvalidPoint, match="point 0: .*unknown \\['nonsense'\\]"):
         optimizer.enqueue({"nonsense": 1})
 
 

@@ -31,6 +31,7 @@ from bounce.optimizer.state import (
     upgraded,
 )
 from bounce.spaces.change import Change
+from bounce.spaces.parameters import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import after, improves
@@ -221,8 +222,7 @@ class Bounce:
 
         All are taken or none. Points may repeat. The model learns from them, and the search begins around the best.
         """
-        codes = self.space.encode(points)
-        numbers = listed(values)
+        codes, numbers = self._encoded(points), listed(values)
         if len(numbers) != len(codes):
             raise InvalidTell(f"{len(codes)} points need {len(codes)} values, not {len(numbers)}")
         ids = self._ledger.add(codes, numbers, self._head.stage, notes)
@@ -231,9 +231,19 @@ class Bounce:
     def enqueue(self, points: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> list[Trial]:
         """Have points asked for first, in order. What a point leaves out is taken from the best one known, or drawn."""
         several = [points] if isinstance(points, Mapping) else list(points)
-        codes = self.space.encode([self._completed(point) for point in several])
+        codes = self._encoded([self._completed(point) for point in several])
         ids = self._ledger.enqueue(codes, self._head.stage)
         return [_snapshot(self._ledger[i]) for i in ids]
+
+    def _encoded(self, points: Iterable[Mapping[str, Any]]) -> Codes:
+        """Return the codes of several points; an error says which point has the mistake, counted from 0."""
+        rows = []
+        for i, point in enumerate(points):
+            try:
+                rows.append(self.space.encode([point]))
+            except InvalidPoint as error:
+                raise InvalidPoint(f"point {i}: {error}", parameter=error.parameter) from None
+        return np.concatenate(rows) if rows else self.space.encode([])
 
     def _completed(self, point: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(point, Mapping):
