@@ -17,7 +17,7 @@ from bounce.acquire.improvement import Acquisition
 from bounce.acquire.neighbourhood import Neighbourhood, around, ball, ball_size, moved_reals, sample, wider
 from bounce.gp.linalg import Array
 from bounce.gp.points import Points
-from bounce.spaces.parameters import Codes
+from bounce.spaces.kinds import Codes
 from bounce.subspace.embedding import Embedding
 
 FEWEST, MOST, PER_BIN = 2000, 5000, 200  # candidates: min(5000, max(2000, 200·d)) (paper, appendix)

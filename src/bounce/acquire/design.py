@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bounce.acquire.candidates import LISTED, Seen
-from bounce.spaces.parameters import Codes, on_grid
+from bounce.spaces.kinds import Codes, on_grid
 
 TRIES = 64  # draws for an unseen point, before the points are listed
 

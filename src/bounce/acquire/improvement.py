@@ -23,7 +23,7 @@ from bounce.gp.kernels import matern52_and_slope
 from bounce.gp.linalg import Array, orthonormal, product, solve_lower
 from bounce.gp.points import Points
 from bounce.gp.posterior import GP
-from bounce.spaces.parameters import Codes
+from bounce.spaces.kinds import Codes
 
 SAMPLES = 64  # of the values at fixed points; quasi-random, so few do (a power of two, for Sobol)
 LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)

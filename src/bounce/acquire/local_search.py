@@ -19,7 +19,7 @@ from bounce.acquire.improvement import Acquisition
 from bounce.acquire.neighbourhood import Neighbourhood, neighbours
 from bounce.gp.linalg import Array, blocks
 from bounce.gp.points import Points
-from bounce.spaces.parameters import Codes
+from bounce.spaces.kinds import Codes
 
 CONTENDERS = 4  # searches that go on to the end; of more, the better half after every step (`Method.search`)
 LONG = 8  # steps after which a search makes several moves at once (`Method.leaps`)

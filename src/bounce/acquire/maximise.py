@@ -27,7 +27,7 @@ from bounce.acquire.neighbourhood import Neighbourhood, around, neighbours
 from bounce.gp.linalg import Array
 from bounce.gp.points import Points
 from bounce.gp.posterior import GP
-from bounce.spaces.parameters import Codes, on_grid
+from bounce.spaces.kinds import Codes, on_grid
 
 STARTS, REAL_STARTS = 20, 10  # with and without combinatorial bins (paper, appendix)
 ROUNDS = 5  # interleaved steps of a mixed search (paper, appendix)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bounce.gp.linalg import Array
 from bounce.method import Method
-from bounce.spaces.parameters import Codes, Kind, on_grid
+from bounce.spaces.kinds import Codes, Kind, on_grid
 from bounce.spaces.space import Space
 
 STRIDE = 64  # an ordinal moves 1, 64, 4,096 levels at once (`Method.strides`)

@@ -20,7 +20,7 @@ import numpy as np
 
 from bounce.errors import InvalidInput, InvalidOption, InvalidTell, NothingToAsk
 from bounce.optimizer.options import whole
-from bounce.spaces.parameters import Codes
+from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.trial import Trial, finite, is_single, listed
 

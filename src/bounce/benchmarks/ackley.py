@@ -12,7 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from bounce.benchmarks.problem import Problem, Values
-from bounce.spaces.parameters import Binary, Codes, Real
+from bounce.spaces.kinds import Codes
+from bounce.spaces.parameters import Binary, Real
 from bounce.spaces.space import Space
 
 BITS, REALS = 50, 3

@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from bounce.benchmarks.problem import Problem, Values
-from bounce.spaces.parameters import Codes, Real
+from bounce.spaces.kinds import Codes
+from bounce.spaces.parameters import Real
 from bounce.spaces.space import Space
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bounce.benchmarks.problem import Problem, Values
-from bounce.spaces.parameters import Binary, Codes
+from bounce.spaces.kinds import Codes
+from bounce.spaces.parameters import Binary
 from bounce.spaces.space import Space
 
 STAGES, SIMULATIONS = 25, 100

@@ -12,7 +12,8 @@ import numpy as np
 
 from bounce.benchmarks.problem import Problem, Values
 from bounce.errors import InvalidInput
-from bounce.spaces.parameters import Binary, Codes
+from bounce.spaces.kinds import Codes
+from bounce.spaces.parameters import Binary
 from bounce.spaces.space import Space
 
 # The least energy E of every length from 2 to 66 (Packebusch and Mertens, 2016, table 1; OEIS A102780).

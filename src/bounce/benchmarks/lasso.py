@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from bounce.benchmarks.data import locate
 from bounce.benchmarks.problem import Problem, Values, require
 from bounce.errors import DataError
-from bounce.spaces.parameters import Codes, Real
+from bounce.spaces.kinds import Codes
+from bounce.spaces.parameters import Real
 from bounce.spaces.space import Space
 
 FOLDS, SEED, TEST = 5, 42, 0.15

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from bounce.benchmarks.data import locate
 from bounce.benchmarks.problem import Problem, Values
 from bounce.errors import DataError
-from bounce.spaces.parameters import Binary, Codes
+from bounce.spaces.kinds import Codes
+from bounce.spaces.parameters import Binary
 from bounce.spaces.space import Space
 
 WORD = 64

@@ -22,7 +22,8 @@ import numpy as np
 from bounce.benchmarks.data import locate
 from bounce.benchmarks.problem import Problem, Values
 from bounce.errors import DataError, EvaluationFailed
-from bounce.spaces.parameters import Codes, Real
+from bounce.spaces.kinds import Codes
+from bounce.spaces.parameters import Real
 from bounce.spaces.space import Space
 
 VARIABLES, CONSTRAINTS = 124, 68

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from bounce.benchmarks.contamination import paths
 from bounce.benchmarks.problem import Problem, Values
-from bounce.spaces.parameters import Categorical, Codes
+from bounce.spaces.kinds import Codes
+from bounce.spaces.parameters import Categorical
 from bounce.spaces.space import Space
 
 STATIONS, ACTIONS, SIMULATIONS = 25, 5, 100

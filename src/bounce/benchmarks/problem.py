@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bounce.errors import InvalidInput
-from bounce.spaces.parameters import Codes
+from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.trial import Scalar
 

@@ -15,7 +15,8 @@ from bounce.benchmarks.data import locate
 from bounce.benchmarks.problem import Problem, Values, require
 from bounce.benchmarks.slices import Table, read
 from bounce.errors import DataError
-from bounce.spaces.parameters import Binary, Codes, Real
+from bounce.spaces.kinds import Codes
+from bounce.spaces.parameters import Binary, Real
 from bounce.spaces.space import Space
 
 BITS = 50

@@ -15,7 +15,8 @@ import numpy as np
 
 from bounce.benchmarks.problem import Problem, Values
 from bounce.errors import InvalidInput
-from bounce.spaces.parameters import Codes, Kind, Parameter, Real
+from bounce.spaces.kinds import Codes, Kind, Parameter
+from bounce.spaces.parameters import Real
 from bounce.spaces.space import Space
 
 SAME = 2.0**30  # real codes that agree to one part in this are the same point to `Noisy`

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from bounce.gp.linalg import Array, blocks, product
 from bounce.gp.points import NO_CODE, Foreign, Points
-from bounce.spaces.parameters import Codes, Kind
+from bounce.spaces.kinds import Codes, Kind
 from bounce.spaces.space import Space
 
 SQRT5 = math.sqrt(5.0)

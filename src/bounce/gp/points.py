@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bounce.gp.linalg import Array
-from bounce.spaces.parameters import Codes
+from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 
 NO_CODE = 65535.0  # the code of a category on which the variables of a bin do not agree: equal to no code

@@ -31,7 +31,7 @@ from bounce.optimizer.state import (
     upgraded,
 )
 from bounce.spaces.change import Change
-from bounce.spaces.parameters import Codes
+from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import after, improves

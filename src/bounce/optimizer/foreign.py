@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bounce.gp.linalg import Array
 from bounce.gp.points import NO_CODE, Foreign, Points
-from bounce.spaces.parameters import Codes, Kind
+from bounce.spaces.kinds import Codes, Kind
 from bounce.subspace.embedding import Embedding
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from bounce.errors import InvalidPoint, InvalidState, InvalidTell
 from bounce.optimizer.state import Record, record_from_dict
-from bounce.spaces.parameters import Codes
+from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
 from bounce.trial import State, Trial, finite, is_single

@@ -17,7 +17,7 @@ from bounce.acquire.design import Design, initial_points
 from bounce.optimizer.model import Model
 from bounce.optimizer.options import Options
 from bounce.optimizer.state import Fit, Head, Record, observations
-from bounce.spaces.parameters import Codes
+from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.schedule import Schedule
 from bounce.subspace.stages import Stage, Stages

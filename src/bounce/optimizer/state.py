@@ -18,7 +18,7 @@ from bounce.errors import InvalidState
 from bounce.gp.kernels import Hyper
 from bounce.gp.linalg import Array
 from bounce.method import Method
-from bounce.spaces.parameters import Codes
+from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.embedding import Embedding
 from bounce.subspace.stages import Stage

@@ -15,16 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bounce.errors import InvalidPoint, InvalidSpace
-from bounce.spaces.parameters import (
-    FIELDS,
-    TYPES,
-    Codes,
-    Kind,
-    Parameter,
-    on_grid,
-    parameter_from_dict,
-    rounded,
-)
+from bounce.spaces.kinds import Codes, Kind, Parameter, on_grid
+from bounce.spaces.numbers import rounded
+from bounce.spaces.parameters import FIELDS, TYPES, parameter_from_dict
 from bounce.trial import Scalar
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from bounce.errors import InvalidInput, InvalidPoint, InvalidTell
 from bounce.optimizer.ledger import Outcome
-from bounce.spaces.parameters import Parameter
+from bounce.spaces.kinds import Parameter
 from bounce.spaces.space import Space
 from bounce.text import number, written
 from bounce.trial import FACTS, STATES, Trial, column

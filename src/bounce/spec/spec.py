@@ -21,7 +21,8 @@ from bounce.optimizer.options import SYNONYMS, Options, whole
 from bounce.running.command import Command, seconds
 from bounce.running.evaluation import Evaluator
 from bounce.running.imported import Imported
-from bounce.spaces.parameters import FIELDS, Parameter, parameter_from_dict
+from bounce.spaces.kinds import Parameter
+from bounce.spaces.parameters import FIELDS, parameter_from_dict
 from bounce.spaces.space import Space
 from bounce.spec.positions import Path as Keys
 from bounce.spec.positions import lines_of

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bounce.errors import InvalidState
-from bounce.spaces.parameters import GRID, Binary, Categorical, Codes, Kind, Ordinal, Parameter, Real, on_grid
+from bounce.spaces.kinds import GRID, Codes, Kind, Parameter, on_grid
+from bounce.spaces.parameters import Binary, Categorical, Ordinal, Real
 from bounce.spaces.space import Space
 
 CodeTable = NDArray[np.intp]

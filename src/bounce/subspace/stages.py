@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bounce.method import Method
-from bounce.spaces.parameters import Codes
+from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.embedding import Embedding
 from bounce.subspace.schedule import Schedule

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bounce.baselines.baseline import INITIAL, SEEDS, Baseline, require
-from bounce.spaces.parameters import Codes, Kind, on_grid
+from bounce.spaces.kinds import Codes, Kind, on_grid
 from bounce.spaces.space import Space
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bounce.baselines.baseline import INITIAL, Baseline, codes_of, quiet, require, values_of
-from bounce.spaces.parameters import Codes
+from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from bounce.baselines.baseline import INITIAL, Baseline, codes_of, quiet, require, values_of
-from bounce.spaces.parameters import Codes
+from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 
 

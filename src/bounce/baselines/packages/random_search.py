@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bounce.baselines.baseline import INITIAL, Baseline
-from bounce.spaces.parameters import Codes
+from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 
 

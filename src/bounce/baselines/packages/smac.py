@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from bounce.baselines.baseline import INITIAL, Baseline, codes_of, quiet, require, values_of
-from bounce.spaces.parameters import Codes
+from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 
 

@@ -1,0 +1,86 @@
+"""Kinds: the four sorts of variables that the algorithm tells apart, their codes, and what every parameter answers.
+
+A code is one float per variable. A variable of kind real has codes in [0, 1] on a grid of 2^-52, so that
+1 − u is exact and mirroring twice gives u back, bit for bit. Every other kind has codes 0, 1, …, c − 1.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bounce.errors import InvalidSpace
+from bounce.trial import Scalar
+
+Codes = NDArray[np.float64]
+
+GRID = 2.0**52
+
+
+class Kind(StrEnum):
+    """The four kinds of variables that the algorithm tells apart."""
+
+    REAL = "real"
+    BINARY = "binary"
+    ORDINAL = "ordinal"
+    CATEGORICAL = "categorical"
+
+
+class Parameter(Protocol):
+    """What a space asks of its parameters."""
+
+    @property
+    def name(self) -> str:
+        """The key of this parameter in a point."""
+
+    @property
+    def kind(self) -> Kind:
+        """How the algorithm treats this parameter."""
+
+    @property
+    def cardinality(self) -> int:
+        """The number of codes, 0 for kind real."""
+
+    @property
+    def size(self) -> float:
+        """The number of native values, infinite for a real."""
+
+    @property
+    def type(self) -> str:
+        """The name of this parameter's type in a document."""
+
+    def encode(self, value: Any) -> float:
+        """Return the code of a native value."""
+
+    def decode(self, code: float) -> Scalar:
+        """Return the native value of a code."""
+
+    @property
+    def cells(self) -> tuple[float, float] | None:
+        """The ends of the scale on which a real code is rounded to a whole number; None if it is not."""
+
+    @property
+    def log(self) -> bool:
+        """Whether that scale is logarithmic."""
+
+    def all_codes(self) -> Codes:
+        """Return one code per native value, if these are finitely many."""
+
+
+def on_grid(u: Codes) -> Codes:
+    """Round real codes to the grid on which mirroring is exact."""
+    return np.rint(u * GRID) / GRID
+
+
+def check_name(name: object) -> None:
+    """Refuse a name that is not a string, or empty."""
+    if not isinstance(name, str) or not name:
+        raise InvalidSpace(f"a parameter's name must be a string that is not empty, not {name!r}")
+
+
+def plain(value: object) -> object:
+    """Turn a numpy scalar into the Python value it stands for."""
+    return value.item() if isinstance(value, np.generic) else value
