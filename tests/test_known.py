@@ -107,6 +107,22 @@ def test_the_first_proposal_is_made_around_the_best_known_point() -> None:
     assert stage.embedding.down(SPACE.encode([optimizer.best.point]))[1].all()
 
 
+@pytest.mark.parametrize("bins", [5, len(SPACE)])
+def test_the_region_lies_around_the_best_known_point(bins: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    centres = []
+
+    def watched(search: Search, *args: Any, **kwargs: Any) -> Any:
+        centres.append(search.seen.embedding.up(search.region.centre[None])[0])
+        return propose(search, *args, **kwargs)
+
+    monkeypatch.setattr("bounce.optimizer.model.propose", watched)
+    optimizer = Bounce(SPACE, 60, seed=1, initial_dims=bins)
+    points = drawn(8)
+    optimizer.add(points, [5, 4, 3, -9, 2, 1, 7, 8])
+    optimizer.ask()
+    np.testing.assert_array_equal(centres, SPACE.encode([points[3]]))
+
+
 def test_past_results_are_learned_from() -> None:
     """Fifty results say what matters, so ten evaluations are worth more than ten of a cold run."""
     cold, warm = [], []

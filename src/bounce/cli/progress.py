@@ -25,8 +25,10 @@ class Progress:
         self._ask, self._eval, self._evals = 0.0, 0.0, 0
         self._start = time.monotonic()
         for trial in study.trials:
-            if trial.state != "pending":
+            if trial.state in ("done", "failed"):
                 self._count(trial)
+            elif trial.state == "added":
+                self._rank(trial)
 
     def tell(self, trial: Trial) -> None:
         """Add a finished trial of this run."""
@@ -42,11 +44,16 @@ class Progress:
             self.failed += 1
             return
         self.done += 1
+        self.curve.append(self._rank(trial))
+
+    def _rank(self, trial: Trial) -> float:
+        """Take a value into account, and return the best one so far."""
+        assert trial.value is not None
         sign = -1.0 if self.maximize else 1.0
         best = None if self.best is None else self.best.value
         if best is None or sign * trial.value < sign * best:
             self.best, best = trial, trial.value
-        self.curve.append(best)
+        return best
 
     @property
     def finished(self) -> int:

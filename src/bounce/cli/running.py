@@ -132,7 +132,8 @@ def _finish(opened: Study, *, as_json: bool) -> None:
     if opened.best is None and opened.trials:
         if as_json:
             print_result(opened, as_json=True)
-        raise EvaluationFailed(f"all evaluations failed; the first error was: {opened.trials[0].error}")
+        first = next((trial.error for trial in opened.trials if trial.state == "failed"), None)
+        raise EvaluationFailed(f"all evaluations failed; the first error was: {first}")
     now = opened.status
     if now.planned < now.budget and not as_json:
         print(f"all {now.planned} points of the space have been tried")

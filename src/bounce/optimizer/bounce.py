@@ -24,6 +24,7 @@ from bounce.optimizer.planner import Planner
 from bounce.optimizer.state import (
     VERSION,
     Record,
+    best_of,
     head_from_dict,
     head_to_dict,
     observations,
@@ -35,7 +36,7 @@ from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import after, improves
-from bounce.trial import ASKED, STATES, VALUED, Trial, is_single, listed
+from bounce.trial import ASKED, STATES, Trial, is_single, listed
 
 
 class Bounce:
@@ -111,8 +112,7 @@ class Bounce:
     @property
     def best(self) -> Trial | None:
         """The trial with the best value, the earliest of several; None before the first value."""
-        valued = self._ledger.of_state(*VALUED)
-        best = min(valued, key=lambda record: self._options.sign * record.value, default=None)
+        best = best_of(self._ledger.records, self._options.sign)
         return None if best is None else _snapshot(best)
 
     @property

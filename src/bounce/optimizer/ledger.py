@@ -19,7 +19,7 @@ from typing import Any, cast
 import numpy as np
 
 from bounce.errors import InvalidPoint, InvalidState, InvalidTell
-from bounce.optimizer.state import Record, record_from_dict
+from bounce.optimizer.state import Record, record_from_dict, spent
 from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
@@ -76,7 +76,7 @@ class Ledger:
     @property
     def spent(self) -> int:
         """How much of the budget has been spent."""
-        return sum(record.spent for record in self.records)
+        return spent(self.records)
 
     def remaining(self, budget: int) -> int:
         """Return how many trials may still be asked for."""

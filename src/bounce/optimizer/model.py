@@ -32,6 +32,7 @@ from bounce.optimizer.foreign import points_of
 from bounce.optimizer.state import Fit, Head, Record, evidence
 from bounce.spaces.space import Space
 from bounce.subspace.embedding import Embedding
+from bounce.trial import VALUED
 
 logger = logging.getLogger("bounce")
 
@@ -94,7 +95,7 @@ class Model:
         found, values = evidence(records, head.stage.restart, sign, self._method)
         ids = np.array([record.id for record in found])
         points = self._points(head.stage.embedding, records)[ids]
-        done = np.array([record.trial.state == "done" for record in found])
+        done = np.array([record.trial.state in VALUED for record in found])
         return Data(head.stage.latent, points, values, done, np.array([record.tell for record in found]))
 
     def _points(self, embedding: Embedding, records: Sequence[Record]) -> Points:

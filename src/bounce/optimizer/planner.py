@@ -16,7 +16,7 @@ from bounce.acquire.candidates import Seen
 from bounce.acquire.design import Design, initial_points
 from bounce.optimizer.model import Model
 from bounce.optimizer.options import Options
-from bounce.optimizer.state import Fit, Head, Record, observations
+from bounce.optimizer.state import Fit, Head, Record, best_of, observations, spent
 from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.schedule import Schedule
@@ -25,11 +25,6 @@ from bounce.trial import ASKED, Trial
 
 INITIAL_DIMS = 5  # bins of the first stage (notes, decision 14) ...
 INITIAL_DIMS_REAL = 2  # ... where every variable is real
-
-
-def spent(records: Sequence[Record]) -> int:
-    """Return how much of the budget has been spent."""
-    return sum(record.spent for record in records)
 
 
 def _known(records: Sequence[Record], restart: int) -> int:
@@ -90,8 +85,7 @@ class Planner:
 
         Of the model only the data carry over. The search continues around the best point that is left.
         """
-        known = observations(records, head.stage.restart)
-        best = min(known, key=lambda record: self.options.sign * record.value, default=None)
+        best = best_of(observations(records, head.stage.restart), self.options.sign)
         codes = all_codes(self.space, [record for record in records if record.was is None])
         anchor = None if best is None else best.codes
         bins = len(self.space) if head.stage.embedding.is_input else len(head.stage.embedding.members)
@@ -131,10 +125,10 @@ class Planner:
 
     def _around_best(self, head: Head, records: Sequence[Record], *, rng: np.random.Generator) -> Head:
         """Return a head whose stage contains the best point that is known: one the user brought anchors it."""
-        stage, known = head.stage, observations(records, head.stage.restart)
-        if stage.embedding.is_input or not known:
+        stage = head.stage
+        best = best_of(observations(records, stage.restart), self.options.sign)
+        if stage.embedding.is_input or best is None:
             return head
-        best = min(known, key=lambda record: self.options.sign * record.value)
         if stage.embedding.down(best.codes[None])[1].all():
             return head
         embedding = stage.embedding.anchored(best.codes, rng=rng)

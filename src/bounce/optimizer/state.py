@@ -7,7 +7,7 @@ earlier version is upgraded when it is read (`upgraded`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -118,6 +118,17 @@ class Head:
 def observations(records: Sequence[Record], restart: int) -> list[Record]:
     """Return the trials with a value since a restart, by id."""
     return [r for r in records if r.trial.state in VALUED and r.trial.restart == restart]
+
+
+def best_of(records: Iterable[Record], sign: float) -> Record | None:
+    """Return the trial with the best value, the first of several; None if none has a value."""
+    valued = [record for record in records if record.trial.state in VALUED]
+    return min(valued, key=lambda record: sign * record.value, default=None)
+
+
+def spent(records: Iterable[Record]) -> int:
+    """Return how much of the budget trials have cost."""
+    return sum(record.spent for record in records)
 
 
 def evidence(records: Sequence[Record], restart: int, sign: float, method: Method) -> tuple[list[Record], Array]:

@@ -13,6 +13,11 @@ from typing import Any
 from bounce.trial import Trial
 
 
+def now() -> str:
+    """Return the time, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
 @dataclass(frozen=True)
 class Entry:
     """One change."""
@@ -30,7 +35,7 @@ class Entry:
     @classmethod
     def now(cls, action: str, trial: int | None = None, **said: Any) -> Entry:
         """Return a change that is made now."""
-        return cls(datetime.now(UTC).isoformat(timespec="milliseconds"), action, trial, **said)
+        return cls(now(), action, trial, **said)
 
     @classmethod
     def edit(cls, action: str, before: Trial, after: Trial, *, reason: str | None = None) -> Entry:

@@ -12,13 +12,12 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bounce.errors import InvalidStudy, StorageFailed
 from bounce.optimizer.state import RECORD, VERSION
-from bounce.study.history import Entry
+from bounce.study.history import Entry, now
 from bounce.trial import Scalar
 
 READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
@@ -225,7 +224,7 @@ class Storage:
             self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
             self._run_scripts(MIGRATIONS)
             columns = ("one", "revision", "created", *FIXED, *CHANGING)
-            values = (1, 0, _now(), *_values(state, FIXED), *_values(state, CHANGING))
+            values = (1, 0, now(), *_values(state, FIXED), *_values(state, CHANGING))
             self._connection.execute(
                 f"INSERT INTO study ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", values
             )
@@ -237,15 +236,15 @@ class Storage:
         then gives the same ones.
         """
         with self._transaction(synchronous="FULL" if durable else "NORMAL"):
-            now = _now()
+            time = now()
             self._connection.executemany(
                 _UPSERT,
                 [
                     [
                         *(_json(trial[n]) if n in JSON and trial[n] is not None else trial[n] for n in RECORD),
                         _json(changes.points[trial["id"]]),
-                        now,
-                        None if trial["told"] is None else now,
+                        time,
+                        None if trial["told"] is None else time,
                     ]
                     for trial in changes.documents["trials"]
                 ],
@@ -390,7 +389,3 @@ def _values(state: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
 
 def _json(value: object) -> str:
     return json.dumps(value, allow_nan=False)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
