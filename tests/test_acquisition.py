@@ -8,6 +8,7 @@ from scipy.stats import norm
 from bounce import Space
 from bounce.acquire.improvement import Acquisition, log_ei, log_h
 from bounce.gp.kernels import Hyper, Kernel
+from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from bounce.gp.targets import standardized
 from spaces import mixed, reals, rows
@@ -23,9 +24,9 @@ def setting(space: Space, p: int, seed: int = 0) -> tuple[GP, np.ndarray, np.nda
             space,
             Hyper(combinatorial_lengthscales=np.array([2.0]), real_lengthscales=cont, signal=1.0, noise=1e-3, rho=0.4),
         ),
-        z,
+        Points(z),
     )
-    return gp, y, fixed, Acquisition.of(gp, y, fixed, rng.normal(size=(p, 64)))
+    return gp, y, fixed, Acquisition.of(gp, y, Points(fixed), rng.normal(size=(p, 64)))
 
 
 def test_log_h_is_the_integral_it_stands_for() -> None:
@@ -54,21 +55,21 @@ def test_without_fixed_points_it_is_log_ei_of_the_posterior() -> None:
     space = mixed(2)
     gp, y, _, acquisition = setting(space, 0)
     x = rows(space, 9, 5)
-    mean, variance = gp.posterior(x, y)
+    mean, variance = gp.posterior(Points(x), y)
     np.testing.assert_allclose(acquisition(x), log_ei(mean, np.sqrt(variance), y.min()), rtol=1e-9)
 
 
 def test_a_fixed_point_is_worth_little_a_second_time() -> None:
     space = mixed(2)
     gp, y, fixed, acquisition = setting(space, 1)
-    alone = Acquisition.of(gp, y, fixed[:0], np.empty((0, 64)))
+    alone = Acquisition.of(gp, y, Points(fixed[:0]), np.empty((0, 64)))
     assert acquisition(fixed)[0] < alone(fixed)[0] - 3.0
 
 
 def test_what_a_point_adds_is_at_most_its_own_improvement() -> None:
     space = mixed(2)
     gp, y, _, acquisition = setting(space, 3)
-    alone = Acquisition.of(gp, y, np.empty((0, len(space))), np.empty((0, 64)))
+    alone = Acquisition.of(gp, y, Points(np.empty((0, len(space)))), np.empty((0, 64)))
     x = rows(space, 50, 9)
     assert np.all(acquisition(x) <= alone(x) + 0.5)  # up to the sampling error of the fixed values
     assert np.mean(acquisition(x) <= alone(x) + 0.05) > 0.6
@@ -80,14 +81,14 @@ def test_the_mean_over_samples_is_the_gain_of_a_joint_batch() -> None:
     rng = np.random.default_rng(0)
     gp, y, fixed, _ = setting(space, 2)
     x = rows(space, 1, 8)
-    joint = gp.extended(np.concatenate([fixed, x]), noise=0.0)
+    joint = gp.extended(Points(np.concatenate([fixed, x])), noise=0.0)
     normals = rng.normal(size=(3, 400_000))
     n = len(y)
     beta = np.linalg.solve(gp.factor, y)
     sampled = (joint.factor[n:, :n] @ beta)[:, None] + joint.factor[n:, n:] @ normals
     best = y.min()
     gain = np.maximum(best - sampled.min(axis=0), 0) - np.maximum(best - sampled[:2].min(axis=0), 0)
-    acquisition = Acquisition.of(gp, y, fixed, normals[:2, :20_000])
+    acquisition = Acquisition.of(gp, y, Points(fixed), normals[:2, :20_000])
     assert np.exp(acquisition(x))[0] == pytest.approx(gain.mean(), rel=0.03)
 
 
@@ -123,8 +124,8 @@ def test_hopeless_points_are_still_compared() -> None:
     )
     z = np.linspace(0, 1, 9)[:, None]
     y = np.linspace(-5, 5, 9)
-    gp = GP.at(kernel, z)
-    acquisition = Acquisition.of(gp, y, np.array([[0.05]]), np.random.default_rng(0).normal(size=(1, 64)))
+    gp = GP.at(kernel, Points(z))
+    acquisition = Acquisition.of(gp, y, Points(np.array([[0.05]])), np.random.default_rng(0).normal(size=(1, 64)))
     x = z[2:]  # at the data, each worse than the one before
     values = acquisition(x)
     assert np.all(np.diff(values) < 0)

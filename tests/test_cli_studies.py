@@ -134,7 +134,7 @@ def test_study_says_where_the_study_is(bounce: Terminal) -> None:
 def test_workers_and_batches_are_those_of_the_command_line(bounce: Terminal) -> None:
     bounce("run", bounce.spec(batch_size=1, workers=1), "--workers", "2", "--batch-size", "3", "--quiet")
     with Study.open("a.db") as study:
-        assert [record.batch for record in study._keeper.optimizer._records] == [0, 0, 0, 3, 3, 3]
+        assert [record.batch for record in study._keeper.optimizer._ledger.records] == [0, 0, 0, 3, 3, 3]
 
 
 def test_quiet_prints_the_result_only(bounce: Terminal) -> None:

@@ -87,7 +87,7 @@ def test_workers_are_kept_busy_and_batches_are_asked_for_whole(workers: int, bat
     assert study.done
     assert len(study.trials) == 22
     assert manual.most == workers
-    batches = [r.batch for r in study._keeper.optimizer._records]
+    batches = [r.batch for r in study._keeper.optimizer._ledger.records]
     sizes = [batches.count(b) for b in sorted(set(batches))]
     assert set(sizes[:-1]) == {batch_size}
 

@@ -10,6 +10,7 @@ from scipy.stats import multivariate_normal
 from bounce import Binary, Categorical, Ordinal, Space
 from bounce.gp.fit import LENGTHSCALE_PRIOR, LogPosterior, cold, fit
 from bounce.gp.kernels import Hyper, Kernel
+from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from bounce.gp.targets import standardized
 from bounce.method import Method
@@ -23,13 +24,13 @@ def test_the_constant_mean_is_the_one_of_highest_likelihood() -> None:
     space = mixed(1)
     z = rows(space, 10)
     y = wave(z) + 3.0
-    theta = LogPosterior(space, z, y, SHARED).pack(hyper(space))
-    learned, _ = LogPosterior(space, z, y, SHARED)(theta)
+    theta = LogPosterior(space, Points(z), y, SHARED).pack(hyper(space))
+    learned, _ = LogPosterior(space, Points(z), y, SHARED)(theta)
 
     def likelihood(mean: float) -> float:
-        return LogPosterior(space, z, y - mean, ZERO)(theta)[0]
+        return LogPosterior(space, Points(z), y - mean, ZERO)(theta)[0]
 
-    mean = GP.at(Kernel(space, hyper(space)), z).mean(y)
+    mean = GP.at(Kernel(space, hyper(space)), Points(z)).mean(y)
     assert learned == pytest.approx(likelihood(mean), rel=1e-12)
     for other in (mean - 1e-3, mean + 1e-3, 0.0, float(y.mean())):
         assert likelihood(other) < learned
@@ -38,11 +39,11 @@ def test_the_constant_mean_is_the_one_of_highest_likelihood() -> None:
 def test_a_zero_mean_is_the_density_of_the_targets_as_they_are() -> None:
     space = mixed(1)
     z, h = rows(space, 10), hyper(space)
-    covariance = Kernel(space, h)(z, z) + h.noise * np.eye(10)
-    posterior = LogPosterior(space, z, wave(z), ZERO)
+    covariance = Kernel(space, h)(Points(z), Points(z)) + h.noise * np.eye(10)
+    posterior = LogPosterior(space, Points(z), wave(z), ZERO)
     prior = posterior(posterior.pack(h))[0] - multivariate_normal(np.zeros(10), covariance).logpdf(wave(z))
     for shift in (0.5, -2.0):
-        shifted = LogPosterior(space, z, wave(z) + shift, ZERO)(posterior.pack(h))[0]
+        shifted = LogPosterior(space, Points(z), wave(z) + shift, ZERO)(posterior.pack(h))[0]
         density = multivariate_normal(np.zeros(10), covariance).logpdf(wave(z) + shift)
         assert shifted == pytest.approx(density + prior, rel=1e-10)
 
@@ -51,7 +52,7 @@ def test_a_zero_mean_is_the_density_of_the_targets_as_they_are() -> None:
 @pytest.mark.parametrize("method", [Method(), Method.paper()], ids=["default", "paper"])
 def test_the_gradient_of_the_log_posterior_is_its_slope(space: Space, method: Method) -> None:
     z = rows(space, 8)
-    posterior = LogPosterior(space, z, wave(z), method)
+    posterior = LogPosterior(space, Points(z), wave(z), method)
     theta = posterior.pack(hyper(space))
     _, gradient = posterior(theta)
     slopes = [(posterior(theta + e)[0] - posterior(theta - e)[0]) / 2e-5 for e in 1e-5 * np.eye(len(theta))]
@@ -74,7 +75,7 @@ def test_the_gradient_of_the_log_posterior_is_its_slope(space: Space, method: Me
 def test_the_noise_ends_at_its_floor_where_there_is_none(space: Space, method: Method, floor: float) -> None:
     z = space.sample(30, rng=np.random.default_rng(1))
     y = standardized(z @ np.arange(1.0, len(space) + 1))  # linear, so almost free of noise
-    found = fit(space, z, y, [replace(cold(space), noise=floor)], method)
+    found = fit(space, Points(z), y, [replace(cold(space), noise=floor)], method)
     assert floor * (1 - 1e-12) <= found.noise < 3 * floor
 
 
@@ -82,8 +83,8 @@ def test_a_fit_finds_a_stationary_point_inside_its_bounds() -> None:
     space = mixed(1)
     z = rows(space, 40)
     y = wave(z)
-    posterior = LogPosterior(space, z, y, SHARED)
-    found = fit(space, z, y, [cold(space)], SHARED)
+    posterior = LogPosterior(space, Points(z), y, SHARED)
+    found = fit(space, Points(z), y, [cold(space)], SHARED)
     theta = posterior.pack(found)
     _, gradient = posterior(theta)
     low, high = np.array(posterior.bounds).T
@@ -100,9 +101,9 @@ def test_a_fit_takes_the_best_of_its_starts() -> None:
     bad = Hyper(
         combinatorial_lengthscales=np.array([900.0]), real_lengthscales=np.empty(0), signal=1e-3, noise=9.0, rho=0.5
     )
-    posterior = LogPosterior(space, z, y, SHARED)
-    both = posterior(posterior.pack(fit(space, z, y, [bad, cold(space)], SHARED)))[0]
-    assert both >= posterior(posterior.pack(fit(space, z, y, [cold(space)], SHARED)))[0] - 1e-9
+    posterior = LogPosterior(space, Points(z), y, SHARED)
+    both = posterior(posterior.pack(fit(space, Points(z), y, [bad, cold(space)], SHARED)))[0]
+    assert both >= posterior(posterior.pack(fit(space, Points(z), y, [cold(space)], SHARED)))[0] - 1e-9
 
 
 def test_a_fit_recovers_the_scale_of_the_data_it_was_drawn_from() -> None:
@@ -116,15 +117,15 @@ def test_a_fit_recovers_the_scale_of_the_data_it_was_drawn_from() -> None:
         noise=1e-3,
         rho=0.5,
     )
-    y = GP.at(Kernel(space, truth), z).factor @ rng.normal(size=120)
-    found = fit(space, z, standardized(y), [cold(space)], SHARED)
+    y = GP.at(Kernel(space, truth), Points(z)).factor @ rng.normal(size=120)
+    found = fit(space, Points(z), standardized(y), [cold(space)], SHARED)
     assert found.real_lengthscales[0] == pytest.approx(0.15, rel=0.5)
     assert found.real_lengthscales[1] == pytest.approx(0.6, rel=0.5)
 
 
 @pytest.mark.parametrize("space", [binary(20), mixed(3)], ids=["binary", "mixed"])
 def test_hyperparameters_survive_packing(space: Space) -> None:
-    posterior = LogPosterior(space, rows(space, 4), np.zeros(4), SHARED)
+    posterior = LogPosterior(space, Points(rows(space, 4)), np.zeros(4), SHARED)
     h = posterior.unpack(posterior.pack(hyper(space)))
     assert h.combinatorial_lengthscales == pytest.approx(1.7)
     assert h.signal == pytest.approx(1.3)
@@ -136,17 +137,17 @@ def test_hyperparameters_survive_packing(space: Space) -> None:
 def test_duplicated_points_and_one_point_can_be_fitted() -> None:
     space = mixed(1)
     z = np.repeat(rows(space, 1), 5, axis=0)
-    found = fit(space, z, np.array([0.0, 1.0, 2.0, -1.0, -2.0]), [cold(space)], SHARED)
+    found = fit(space, Points(z), np.array([0.0, 1.0, 2.0, -1.0, -2.0]), [cold(space)], SHARED)
     assert np.isfinite(found.noise)
     assert found.noise > 0.3
-    assert np.isfinite(fit(space, z[:1], np.zeros(1), [cold(space)], SHARED).signal)
+    assert np.isfinite(fit(space, Points(z[:1]), np.zeros(1), [cold(space)], SHARED).signal)
 
 
 def test_a_lengthscale_for_all_kinds_is_where_a_fit_of_kinds_apart_starts() -> None:
     """At equal lengthscales, nothing differs but the prior of two more of them."""
     space = mixed(2)
     z = rows(space, 25)
-    one, apart = (LogPosterior(space, z, wave(z), method) for method in (SHARED, Method()))
+    one, apart = (LogPosterior(space, Points(z), wave(z), method) for method in (SHARED, Method()))
     h = hyper(space)
     assert apart.unpack(apart.pack(h)).combinatorial_lengthscales == pytest.approx(np.full(3, 1.7))
     shape, rate = LENGTHSCALE_PRIOR
@@ -159,8 +160,8 @@ def test_a_fit_apart_tells_what_matters_from_what_does_not() -> None:
     space = Space([Ordinal("o", list(range(12))), Categorical("c", list("uvwxyz")), *flags])
     z = rows(space, 60)
     y = standardized(5 * np.sin(z[:, 0] / 2) + z[:, 2:].sum(axis=1))
-    bits, category, ordinal = fit(space, z, y, [cold(space)], Method()).combinatorial_lengthscales
+    bits, category, ordinal = fit(space, Points(z), y, [cold(space)], Method()).combinatorial_lengthscales
     assert ordinal < bits / 4
     assert category > 2 * bits
-    assert len(fit(space, z, y, [cold(space)], SHARED).combinatorial_lengthscales) == 1
-    assert len(fit(binary(8), z[:, 2:], y, [cold(binary(8))], Method()).combinatorial_lengthscales) == 1
+    assert len(fit(space, Points(z), y, [cold(space)], SHARED).combinatorial_lengthscales) == 1
+    assert len(fit(binary(8), Points(z[:, 2:]), y, [cold(binary(8))], Method()).combinatorial_lengthscales) == 1

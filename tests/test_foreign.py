@@ -41,7 +41,8 @@ def features(embedding: Embedding, x: Codes) -> tuple[Array, Array]:
 
 
 def squares(a: Array, b: Array) -> Array:
-    return ((a[:, None] - b[None]) ** 2).sum(axis=2)
+    distances: Array = np.square(a[:, None] - b[None]).sum(axis=2)
+    return distances
 
 
 @st.composite

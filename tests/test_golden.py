@@ -18,6 +18,7 @@ from bounce.acquire.improvement import Acquisition, log_h
 from bounce.gp.fit import LogPosterior
 from bounce.gp.kernels import Hyper, Kernel
 from bounce.gp.linalg import Array
+from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from bounce.method import Method
 from bounce.spaces.parameters import Binary, Categorical, Ordinal, Parameter, Real
@@ -53,13 +54,13 @@ class Case:
 
     @cached_property
     def gp(self) -> GP:
-        return GP.at(self.kernel, self["data"])
+        return GP.at(self.kernel, Points(self["data"]))
 
     @cached_property
     def log_posterior(self) -> LogPosterior:
         per_kind = len(self.hyper.combinatorial_lengthscales) > 1
         method = Method(lengthscales="per-kind" if per_kind else "shared")
-        return LogPosterior(self.space, self["data"], self["targets"], method)
+        return LogPosterior(self.space, Points(self["data"]), self["targets"], method)
 
     @cached_property
     def theta(self) -> Array:
@@ -68,7 +69,7 @@ class Case:
     def acquisition(self, fixed: int, normals: Array | None = None) -> Acquisition:
         """Return the acquisition beside the first fixed points: `fixed` is 0 for log EI or 3 for q-EI."""
         normals = self["normals"] if normals is None else normals
-        return Acquisition.of(self.gp, self["targets"], self["fixed"][:fixed], normals)
+        return Acquisition.of(self.gp, self["targets"], Points(self["fixed"][:fixed]), normals)
 
 
 CASES = [Case(name) for name in GOLDEN["cases"]]
@@ -93,13 +94,13 @@ def differences(function: Callable[[Array], float], x: Array, step: float) -> Ar
 
 @every_case
 def test_kernel_matrix_is_that_of_gpytorch(case: Case) -> None:
-    assert_allclose(case.kernel(case["data"], case["test"]), case["kernel"], rtol=1e-13)
+    assert_allclose(case.kernel(Points(case["data"]), Points(case["test"])), case["kernel"], rtol=1e-13)
 
 
 @every_case
 def test_kernel_of_one_pair_is_that_of_gpytorch(case: Case) -> None:
     # One pair at a time takes another path than a matrix, whose distances are looked up.
-    pairs = [[case.kernel(a[None], b[None])[0, 0] for b in case["test"]] for a in case["data"]]
+    pairs = [[case.kernel(Points(a[None]), Points(b[None]))[0, 0] for b in case["test"]] for a in case["data"]]
     assert_allclose(pairs, case["kernel"], rtol=1e-13)
 
 
@@ -122,13 +123,13 @@ def test_constant_mean_is_that_of_gpytorch(case: Case) -> None:
 
 @every_case
 def test_posterior_mean_is_that_of_gpytorch(case: Case) -> None:
-    mean, _ = case.gp.posterior(case["test"], case["targets"])
+    mean, _ = case.gp.posterior(Points(case["test"]), case["targets"])
     assert_allclose(mean, case["mean"], rtol=1e-11)
 
 
 @every_case
 def test_posterior_variance_is_that_of_gpytorch(case: Case) -> None:
-    _, variance = case.gp.posterior(case["test"], case["targets"])
+    _, variance = case.gp.posterior(Points(case["test"]), case["targets"])
     assert_allclose(variance, case["variance"], rtol=1e-11)
 
 

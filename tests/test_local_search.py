@@ -16,6 +16,7 @@ from bounce.acquire.improvement import Acquisition
 from bounce.acquire.local_search import LONG, SMALL, Moves, _Search, first_of_each, local_search
 from bounce.acquire.neighbourhood import Neighbourhood, neighbours
 from bounce.gp.kernels import Kernel
+from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from bounce.method import Method
 from bounce.spaces.parameters import Codes
@@ -49,8 +50,9 @@ def test_a_step_goes_to_the_best_unseen_neighbour(
 ) -> None:
     assume(len(space.combinatorial))
     gp, y = model(space, n=n, seed=seed)
-    acquisition = Acquisition.of(gp, y, rows(space, pending, 99), np.random.default_rng(0).normal(size=(pending, 64)))
-    centre = gp.z[int(y.argmin())]
+    normals = np.random.default_rng(0).normal(size=(pending, 64))
+    acquisition = Acquisition.of(gp, y, Points(rows(space, pending, 99)), normals)
+    centre = gp.points.z[int(y.argmin())]
     region = region_of(space, centre, radius)
     z = np.concatenate([centre[None], centre[None]])
     z[1, space.reals] = 0.5
@@ -79,8 +81,8 @@ def test_a_search_ends_where_no_unseen_neighbour_is_better() -> None:
     space = mixed(12)
     gp, y = model(space, n=60)
     acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
-    region = region_of(space, gp.z[int(y.argmin())], 6)
-    known = seen(space, gp.z)
+    region = region_of(space, gp.points.z[int(y.argmin())], 6)
+    known = seen(space, gp.points.z)
     starts = np.tile(region.centre, (6, 1))
     starts[:, space.combinatorial[:3]] = rows(space, 6, 5)[:, space.combinatorial[:3]]
     values = acquisition(starts)
@@ -96,7 +98,7 @@ def test_in_the_paper_all_searches_go_on_to_their_end(monkeypatch: pytest.Monkey
     space = binary(40)
     gp, y = model(space, n=60)
     acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
-    known = seen(space, gp.z)
+    known = seen(space, gp.points.z)
     starts = rows(space, 20, 5)
     inside, visited = Moves.inside, dict[int, set[bytes]]()
 
@@ -108,7 +110,7 @@ def test_in_the_paper_all_searches_go_on_to_their_end(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Moves, "inside", watched)
 
     def ended(method: Method) -> int:
-        region = region_of(space, gp.z[int(y.argmin())], 40, method=method)
+        region = region_of(space, gp.points.z[int(y.argmin())], 40, method=method)
         visited.clear()
         z, values = local_search(
             acquisition, region, (starts, acquisition(starts)), known, rng=np.random.default_rng(0)
@@ -129,8 +131,8 @@ def test_few_moves_are_looked_at(monkeypatch: pytest.MonkeyPatch, pending: int) 
     space = mixed(40)
     gp, y = model(space, n=150)
     normals = np.random.default_rng(0).normal(size=(pending, 64))
-    acquisition = Acquisition.of(gp, y, rows(space, pending, 99), normals)
-    centre = gp.z[int(y.argmin())]
+    acquisition = Acquisition.of(gp, y, Points(rows(space, pending, 99)), normals)
+    centre = gp.points.z[int(y.argmin())]
     search, here = _Search(acquisition, centre[None], acquisition(centre[None])), np.arange(1)
     moves = Moves.inside(region_of(space, centre, 20), search.z, here, rng=np.random.default_rng(0))
     search.bound(moves, here)
@@ -152,8 +154,8 @@ def test_leaps_end_at_unseen_points_of_the_region_that_no_neighbour_beats(
     assume(len(space.combinatorial))
     gp, y = model(space, n=n, seed=seed)
     acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
-    region = region_of(space, gp.z[int(y.argmin())], radius)
-    known = seen(space, gp.z)
+    region = region_of(space, gp.points.z[int(y.argmin())], radius)
+    known = seen(space, gp.points.z)
     start = region.centre[None]
     values = acquisition(start)
     with pytest.MonkeyPatch.context() as patch:
@@ -172,9 +174,9 @@ def smooth() -> tuple[Space, Acquisition, Neighbourhood]:
     """A model of many bits that sees far, so that many moves look good at once."""
     space = binary(300)
     gp, y = model(space, n=100)
-    gp = GP.at(Kernel(space, replace(gp.kernel.hyper, combinatorial_lengthscales=np.array([15.0]))), gp.z)
+    gp = GP.at(Kernel(space, replace(gp.kernel.hyper, combinatorial_lengthscales=np.array([15.0]))), gp.points)
     acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
-    return space, acquisition, region_of(space, gp.z[int(y.argmin())], 150)
+    return space, acquisition, region_of(space, gp.points.z[int(y.argmin())], 150)
 
 
 def test_a_leap_does_not_end_where_a_point_was_seen() -> None:
@@ -204,7 +206,7 @@ def test_a_long_search_leaps_and_gets_as_high(monkeypatch: pytest.MonkeyPatch) -
     def high() -> tuple[float, int]:
         scans.clear()
         start = region.centre[None]
-        known = seen(space, acquisition.gp.z)
+        known = seen(space, acquisition.gp.points.z)
         _, values = local_search(acquisition, region, (start, acquisition(start)), known, rng=np.random.default_rng(0))
         return float(values[0]), len(scans)
 

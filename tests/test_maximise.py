@@ -17,6 +17,7 @@ from bounce.acquire.maximise import HOPELESS, NEXT_MOVES, STARTS, Effort, Propos
 from bounce.acquire.neighbourhood import Neighbourhood, ball_size, moved_reals, neighbours, sample
 from bounce.gp.kernels import Hyper, Kernel
 from bounce.gp.linalg import Array, solve
+from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from bounce.gp.targets import standardized
 from bounce.method import Method
@@ -38,7 +39,7 @@ def model(space: Space, n: int = 12, seed: int = 0) -> tuple[GP, np.ndarray]:
         noise=1e-3,
         rho=0.4,
     )
-    return GP.at(Kernel(space, h), z), standardized(np.sin(z @ rng.normal(size=len(space)) * 3))
+    return GP.at(Kernel(space, h), Points(z)), standardized(np.sin(z @ rng.normal(size=len(space)) * 3))
 
 
 def region_of(space: Space, centre: Codes, changes: int, side: float = 0.2, method: Method = PLAIN) -> Neighbourhood:
@@ -46,8 +47,8 @@ def region_of(space: Space, centre: Codes, changes: int, side: float = 0.2, meth
     return Neighbourhood(space, centre, min(changes, len(space.combinatorial)), box, method)
 
 
-def nothing(space: Space) -> Codes:
-    return np.empty((0, len(space)))
+def nothing(space: Space) -> Points:
+    return Points(np.empty((0, len(space))))
 
 
 def proposed(gp: GP, y: Array, region: Neighbourhood, n: int) -> list[Proposal]:
@@ -61,9 +62,9 @@ def run(
 ) -> tuple[Neighbourhood, Seen, Codes, list[float], Acquisition]:
     """Return the region, what was seen before, the points proposed, their values, and the acquisition."""
     gp, y = model(space, seed=seed)
-    region = region_of(space, gp.z[int(y.argmin())], changes)
-    known = [gp.z, nothing(space) if blocked is None else blocked]
-    held = rows(space, pending, 99)
+    region = region_of(space, gp.points.z[int(y.argmin())], changes)
+    known = [gp.points.z, nothing(space).z if blocked is None else blocked]
+    held = Points(rows(space, pending, 99))
     search = Search(gp, y, region, seen(space, *known))
     chosen = propose(search, held, n, rng=np.random.default_rng(seed))
     z = np.array([p.z for p in chosen]).reshape(len(chosen), len(space))
@@ -80,7 +81,7 @@ def test_proposals_are_new_in_the_space_and_in_the_region(
     region, seen, z, values, _ = run(space, radius, n, pending=pending, seed=seed)
     assert space.holds(z)
     assert seen.fresh(z).all()
-    known = set(space.keys(model(space, seed=seed)[0].z))
+    known = set(space.keys(model(space, seed=seed)[0].points.z))
     assert len(set(space.keys(z))) == len(z)
     assert np.isfinite(values).all()
     if space.size <= 3000:
@@ -181,7 +182,7 @@ def test_a_best_value_that_the_model_disbelieves_does_not_stop_the_search(n: int
                 rho=0.5,
             ),
         ),
-        z,
+        Points(z),
     )
     y = np.where(np.arange(40) == 7, -30.0, z[:, space.reals[0]])
     assert Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))(z).max() < HOPELESS
@@ -196,9 +197,9 @@ def test_a_best_value_that_the_model_disbelieves_does_not_stop_the_search(n: int
 def believed(space: Space, method: Method) -> tuple[float, float]:
     """Return what a proposal says it is worth, and what it is with standard deviations times `CAUTION`."""
     gp, y = model(space)
-    region = region_of(space, gp.z[int(y.argmin())], len(space.combinatorial), method=method)
+    region = region_of(space, gp.points.z[int(y.argmin())], len(space.combinatorial), method=method)
     chosen = proposed(gp, y, region, 1)
-    mean, variance = gp.posterior(chosen[0].z[None], y)
+    mean, variance = gp.posterior(Points(chosen[0].z[None]), y)
     return chosen[0].value, float(log_ei(mean, CAUTION * np.sqrt(variance), float(y.min()))[0])
 
 
@@ -207,7 +208,7 @@ def test_the_model_of_bits_is_taken_for_too_sure_of_itself() -> None:
     value, cautious = believed(space, Method())
     assert value == pytest.approx(cautious, abs=1e-9)
     gp, y = model(space)
-    mean, variance = gp.posterior(space.grid(), y)
+    mean, variance = gp.posterior(Points(space.grid()), y)
     assert value == pytest.approx(log_ei(mean, CAUTION * np.sqrt(variance), float(y.min())).max(), abs=1e-9)
     value, cautious = believed(space, Method(caution=1.0))
     assert value < cautious - 0.1
@@ -222,7 +223,7 @@ def test_the_model_of_reals_is_believed(space: Space) -> None:
 def test_an_exhausted_region_grows_to_the_smallest_radius_that_holds_a_new_point() -> None:
     space = binary(12)
     gp, y = model(space)
-    centre = gp.z[int(y.argmin())]
+    centre = gp.points.z[int(y.argmin())]
     everything = space.grid()
     distance = (everything != centre).sum(axis=1)
     blocked = everything[distance <= 3]
@@ -292,16 +293,16 @@ def test_a_long_ordinal_is_crossed_in_few_steps() -> None:
 
 def joint_improvement(gp: GP, y: Array, z: Codes) -> float:
     """Return the improvement expected of the best of some points, by sampling their values together."""
-    v = gp.whitened(gp.kernel(z, gp.z))
-    covariance = gp.kernel(z, z) - v.T @ v + 1e-10 * np.eye(len(z))
-    values = np.random.default_rng(0).multivariate_normal(gp.posterior(z, y)[0], covariance, 50_000)
+    v = gp.whitened(gp.kernel(Points(z), gp.points))
+    covariance = gp.kernel(Points(z), Points(z)) - v.T @ v + 1e-10 * np.eye(len(z))
+    values = np.random.default_rng(0).multivariate_normal(gp.posterior(Points(z), y)[0], covariance, 50_000)
     return float(np.maximum(y.min() - values.min(axis=1), 0.0).mean())
 
 
 def test_points_chosen_together_are_worth_more_than_the_best_single_ones() -> None:
     space = reals(2)
     gp, y = model(space, seed=3)
-    region = Neighbourhood(space, gp.z[int(y.argmin())], 0, np.array([[0.0, 0.0], [1.0, 1.0]]))
+    region = Neighbourhood(space, gp.points.z[int(y.argmin())], 0, np.array([[0.0, 0.0], [1.0, 1.0]]))
     chosen = proposed(gp, y, region, 4)
     z = np.array([p.z for p in chosen])
     gaps = np.linalg.norm(z[:, None] - z[None], axis=2)[np.triu_indices(4, 1)]
@@ -319,7 +320,7 @@ def test_the_best_candidates_are_found_without_looking_at_all(space: Space, pend
     rng = np.random.default_rng(1)
     normals = rng.normal(size=(pending + 1, 64))
     z = rows(space, 2000, 5)
-    first = Acquisition.of(gp, y, rows(space, pending, 99), normals)
+    first = Acquisition.of(gp, y, Points(rows(space, pending, 99)), normals)
     candidates = Candidates(first, z, complete=False)
     bounds = candidates.values.copy()
     exact = first(z)
@@ -332,7 +333,7 @@ def test_the_best_candidates_are_found_without_looking_at_all(space: Space, pend
     # One more point is fixed, and one candidate found elsewhere comes in.
     found = z[order[0]][None]
     candidates.add(first, found)
-    second = Acquisition.of(gp, y, np.concatenate([rows(space, pending, 99), found]), normals)
+    second = Acquisition.of(gp, y, Points(np.concatenate([rows(space, pending, 99), found])), normals)
     exact = second(candidates.z)
     order = candidates.best(second, 5)
     np.testing.assert_allclose(np.sort(exact[order[:5]]), np.sort(exact)[-5:], rtol=1e-9)
@@ -359,7 +360,7 @@ def test_fewer_searches_are_begun_where_one_is_long_but_not_in_the_paper(method:
     for dims in (30, 300, 3000):
         space = Space([Categorical(f"c{i}", list("abcde")) for i in range(dims)])
         gp, y = model(space, n=200)
-        region = region_of(space, gp.z[int(y.argmin())], 5, method=method)
+        region = region_of(space, gp.points.z[int(y.argmin())], 5, method=method)
         starts.append(Effort.first(Search(gp, y, region, seen(space))).starts)
     assert starts == expected
 
@@ -368,7 +369,7 @@ def test_in_the_paper_further_points_of_a_batch_are_searched_like_the_first() ->
     space = mixed(2)
     gp, y = model(space)
     for method, same in ((PLAIN, False), (PAPER, True)):
-        search = Search(gp, y, region_of(space, gp.z[0], 2, method=method), seen(space))
+        search = Search(gp, y, region_of(space, gp.points.z[0], 2, method=method), seen(space))
         first = Effort.first(search)
         assert (first.next(search) == first) is same
 
@@ -394,7 +395,7 @@ def test_in_the_paper_no_candidate_moves_reals_alone(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("bounce.acquire.candidates.moved_reals", noted)
     gp, y = model(space)
     for method, expected in ((PAPER, []), (PLAIN, [512])):
-        proposed(gp, y, region_of(space, gp.z[int(y.argmin())], 2, method=method), 1)
+        proposed(gp, y, region_of(space, gp.points.z[int(y.argmin())], 2, method=method), 1)
         assert asked == expected
 
 
@@ -403,14 +404,14 @@ def test_in_the_paper_no_candidate_moves_reals_alone(monkeypatch: pytest.MonkeyP
 def test_a_bound_is_never_below_the_value(space: Space, n: int, seed: int, repeated: bool) -> None:
     gp, y = model(space, n=n, seed=seed)
     if repeated:
-        gp, y = GP.at(gp.kernel, np.tile(gp.z[:1], (n, 1))), np.zeros(n)
+        gp, y = GP.at(gp.kernel, Points(np.tile(gp.points.z[:1], (n, 1)))), np.zeros(n)
     acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
     z = rows(space, 50, 7)
-    assert (acquisition.bound(gp.kernel(z, gp.z), acquisition.screen()) >= acquisition(z) - 1e-9).all()
-    unseen = seen(space, gp.z).first_fresh(rows(space, 9, 8), 3)
-    for fixed in (nothing(space), rows(space, 9, 8)[unseen]):
+    assert (acquisition.bound(gp.kernel(Points(z), gp.points), acquisition.screen()) >= acquisition(z) - 1e-9).all()
+    unseen = seen(space, gp.points.z).first_fresh(rows(space, 9, 8), 3)
+    for fixed in (nothing(space), Points(rows(space, 9, 8)[unseen])):
         acquisition = Acquisition.of(gp, y, fixed, np.random.default_rng(0).normal(size=(3, 64)))
-        cross = gp.kernel(z, acquisition.gp.z)
+        cross = gp.kernel(Points(z), acquisition.gp.points)
         bound = acquisition.bound(cross, acquisition.screen(acquisition.gp.whitened(cross[::9])))
         assert (bound >= acquisition(z) - 1e-9).all()
 
@@ -419,9 +420,11 @@ def test_a_bound_is_close_where_the_best_observations_are() -> None:
     space = mixed(6)
     gp, y = model(space, n=40)
     acquisition = Acquisition.of(gp, y, nothing(space), np.empty((0, 1)))
-    best = gp.z[np.argsort(y)[:5]]
-    without = log_ei(gp.kernel(best, gp.z) @ solve(gp.factor, y[:, None])[:, 0], np.sqrt(gp.kernel.prior), y.min())
-    bound, value = acquisition.bound(gp.kernel(best, gp.z), acquisition.screen()), acquisition(best)
+    best = gp.points.z[np.argsort(y)[:5]]
+    without = log_ei(
+        gp.kernel(Points(best), gp.points) @ solve(gp.factor, y[:, None])[:, 0], np.sqrt(gp.kernel.prior), y.min()
+    )
+    bound, value = acquisition.bound(gp.kernel(Points(best), gp.points), acquisition.screen()), acquisition(best)
     assert (bound - value < 0.1 * (without - value)).all()
 
 
@@ -432,7 +435,7 @@ def test_gradients_with_the_kernel_of_fixed_bins_are_those_without() -> None:
     z = rows(space, 5, 3)
     kernel = gp.kernel
     for handed, own in zip(
-        acquisition.with_gradient(z, kernel.combinatorial(kernel.metric(z, gp.z))),
+        acquisition.with_gradient(z, kernel.combinatorial(kernel.metric(Points(z), gp.points))),
         acquisition.with_gradient(z),
         strict=True,
     ):

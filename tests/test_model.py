@@ -11,6 +11,7 @@ from bounce.acquire.maximise import Proposal, Search, propose
 from bounce.gp.fit import fit
 from bounce.gp.kernels import Hyper, Metric
 from bounce.gp.linalg import Array
+from bounce.gp.points import Points
 from bounce.gp.targets import standardized
 from bounce.method import Method
 from bounce.optimizer.model import Data
@@ -27,17 +28,17 @@ def test_of_many_observations_the_nearest_count(space: Space, monkeypatch: pytes
     sizes = []
     fitted: list[tuple[Codes, Array]] = []
 
-    def watched_fit(latent: Space, z: Codes, y: Array, starts: Sequence[Hyper], method: Method) -> Hyper:
-        fitted.append((z, y))
-        return fit(latent, z, y, starts, method)
+    def watched_fit(latent: Space, points: Points, y: Array, starts: Sequence[Hyper], method: Method) -> Hyper:
+        fitted.append((points.z, y))
+        return fit(latent, points, y, starts, method)
 
-    def watched(search: Search, pending: Codes, n: int, *, rng: np.random.Generator) -> list[Proposal]:
+    def watched(search: Search, pending: Points, n: int, *, rng: np.random.Generator) -> list[Proposal]:
         gp = search.gp
-        sizes.append(len(gp.z))
+        sizes.append(len(gp.points))
         if fitted:  # this ask has fitted: its targets are those of the model, which are shifted by a mean
             z, targets = fitted.pop()
             assert len(z) <= (8 if len(gp.kernel.space.reals) else 12)
-            rows = [int(np.flatnonzero((gp.z == row).all(axis=1))[0]) for row in z]
+            rows = [int(np.flatnonzero((gp.points.z == row).all(axis=1))[0]) for row in z]
             np.testing.assert_allclose(np.diff(search.y[rows]), np.diff(targets), atol=1e-9)
         return propose(search, pending, n, rng=rng)
 
@@ -67,12 +68,12 @@ def test_the_nearest_are_those_with_the_smallest_distance_to_the_best() -> None:
     values[[85, 7]] = -9.0, -10.0
     done[7] = False  # a failed trial is not the best one
     best = int(np.argmin(np.where(done & ~since, values, np.inf)))
-    data = Data(space, z, values, done, np.arange(90))
+    data = Data(space, Points(z), values, done, np.arange(90))
     found = data.nearest(np.flatnonzero(~since), 30)
     assert len(found) == 30
     assert best in found
     assert list(found) == sorted(found)
-    square = Metric(space)(z[:80], z[best : best + 1])[:, 0]
+    square = Metric(space)(Points(z[:80]), Points(z[best : best + 1]))[:, 0]
     square += np.square(z[:80, space.reals] - z[best, space.reals]).sum(axis=1)
     others = np.setdiff1d(np.arange(80), found)
     assert square[found].max() <= square[others].min()
@@ -84,9 +85,9 @@ def test_after_the_region_opens_again_the_model_knows_all_data(monkeypatch: pyte
     for method, sizes in known.items():
 
         def watched(
-            search: Search, pending: Codes, n: int, *, rng: np.random.Generator, sizes: list[int] = sizes
+            search: Search, pending: Points, n: int, *, rng: np.random.Generator, sizes: list[int] = sizes
         ) -> list[Proposal]:
-            sizes.append(len(search.gp.z))
+            sizes.append(len(search.gp.points))
             return propose(search, pending, n, rng=rng)
 
         monkeypatch.setattr("bounce.optimizer.model.propose", watched)
@@ -111,11 +112,11 @@ class Watched:
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     seen = Watched()
 
-    def watched_fit(latent: Space, z: Codes, y: Array, starts: Sequence[Hyper], method: Method) -> Hyper:
-        seen.fits.append(fit(latent, z, y, starts, method))
+    def watched_fit(latent: Space, points: Points, y: Array, starts: Sequence[Hyper], method: Method) -> Hyper:
+        seen.fits.append(fit(latent, points, y, starts, method))
         return seen.fits[-1]
 
-    def watched_propose(search: Search, pending: Codes, n: int, *, rng: np.random.Generator) -> list[Proposal]:
+    def watched_propose(search: Search, pending: Points, n: int, *, rng: np.random.Generator) -> list[Proposal]:
         seen.searches.append(search)
         return propose(search, pending, n, rng=rng)
 
@@ -172,7 +173,7 @@ def test_in_the_paper_failed_trials_are_not_in_the_model(space: Space, watched: 
         while not opt.done:
             trial = opt.ask()[0]
             opt.fail(trial) if trial.id % 3 == 1 else opt.tell(trial, ones(trial.point))
-        sizes[method] = [len(search.gp.z) for search in watched.searches]
+        sizes[method] = [len(search.gp.points) for search in watched.searches]
     assert sizes["default"] == list(range(5, 14))
     assert sizes["paper"] == [sum(i % 3 != 1 for i in range(n)) for n in range(5, 14)]
 
@@ -183,8 +184,8 @@ def test_in_the_paper_all_observations_are_in_the_model_and_in_its_fit(
 ) -> None:
     fitted: list[int] = []
 
-    def counted(latent: Space, z: Codes, y: Array, starts: Sequence[Hyper], method: Method) -> Hyper:
-        fitted.append(len(z))
+    def counted(latent: Space, points: Points, y: Array, starts: Sequence[Hyper], method: Method) -> Hyper:
+        fitted.append(len(points))
         return starts[0]
 
     monkeypatch.setattr("bounce.optimizer.model.fit", counted)
@@ -193,7 +194,7 @@ def test_in_the_paper_all_observations_are_in_the_model_and_in_its_fit(
         opt.tell(trials := opt.ask(530), [ones(t.point) for t in trials])
         opt.ask()
     assert fitted == [few, 530]
-    assert [len(search.gp.z) for search in watched.searches] == [512, 530]
+    assert [len(search.gp.points) for search in watched.searches] == [512, 530]
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import pytest
 
 from bounce import Space
 from bounce.gp.kernels import Hyper, Kernel
+from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from spaces import binary, hyper, mixed, reals, rows, wave
 
@@ -13,17 +14,18 @@ from spaces import binary, hyper, mixed, reals, rows, wave
 def test_extending_the_factor_equals_building_it(space: Space) -> None:
     z = rows(space, 15)
     kernel = Kernel(space, hyper(space))
-    whole = GP.at(kernel, z)
-    grown = GP.at(kernel, z[:9]).extended(z[9:12], noise=0.02).extended(z[12:], noise=0.02)
+    whole = GP.at(kernel, Points(z))
+    grown = GP.at(kernel, Points(z[:9])).extended(Points(z[9:12]), noise=0.02).extended(Points(z[12:]), noise=0.02)
     np.testing.assert_allclose(grown.factor, whole.factor, atol=1e-10)
     y = wave(z)
-    for one, other in zip(grown.posterior(rows(space, 7, 1), y), whole.posterior(rows(space, 7, 1), y), strict=True):
+    at = Points(rows(space, 7, 1))
+    for one, other in zip(grown.posterior(at, y), whole.posterior(at, y), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)
 
 
 def test_extending_by_nothing_changes_nothing() -> None:
-    gp = GP.at(Kernel(binary(4), hyper(binary(4))), rows(binary(4), 3))
-    assert gp.extended(np.empty((0, 4)), noise=0.1) is gp
+    gp = GP.at(Kernel(binary(4), hyper(binary(4))), Points(rows(binary(4), 3)))
+    assert gp.extended(Points(np.empty((0, 4))), noise=0.1) is gp
 
 
 def test_the_posterior_interpolates_and_reverts_to_the_prior() -> None:
@@ -40,8 +42,8 @@ def test_the_posterior_interpolates_and_reverts_to_the_prior() -> None:
     )
     z = np.array([[0.1, 0.1], [0.2, 0.3]])
     y = np.array([1.0, -1.0])
-    gp = GP.at(kernel, z)
-    mean, variance = gp.posterior(np.vstack([z, [[0.95, 0.95]]]), y)
+    gp = GP.at(kernel, Points(z))
+    mean, variance = gp.posterior(Points(np.vstack([z, [[0.95, 0.95]]])), y)
     np.testing.assert_allclose(mean, [1.0, -1.0, 0.0], atol=1e-5)
     np.testing.assert_allclose(variance, [0.0, 0.0, 2.0], atol=1e-5)
 
@@ -51,15 +53,15 @@ def test_the_constant_mean_is_that_of_generalised_least_squares() -> None:
     z = rows(space, 9)
     kernel = Kernel(space, hyper(space))
     y = wave(z)
-    covariance = kernel(z, z) + 0.02 * np.eye(9)
+    covariance = kernel(Points(z), Points(z)) + 0.02 * np.eye(9)
     one = np.ones(9)
     expected = one @ np.linalg.solve(covariance, y) / (one @ np.linalg.solve(covariance, one))
-    assert GP.at(kernel, z).mean(y) == pytest.approx(expected)
+    assert GP.at(kernel, Points(z)).mean(y) == pytest.approx(expected)
 
 
 def test_the_believed_best_is_the_lowest_posterior_mean() -> None:
     space = mixed(1)
     z = rows(space, 12)
-    gp = GP.at(Kernel(space, hyper(space)), z)
+    gp = GP.at(Kernel(space, hyper(space)), Points(z))
     y = wave(z)
-    assert gp.believed_best(y) == pytest.approx(gp.posterior(z, y)[0].min(), abs=1e-10)
+    assert gp.believed_best(y) == pytest.approx(gp.posterior(Points(z), y)[0].min(), abs=1e-10)

@@ -33,6 +33,7 @@ from bounce import (
     Trial,
 )
 from bounce.optimizer import state
+from bounce.optimizer.ledger import Outcome
 from bounce.spec.tables import to_csv
 from bounce.study import storage
 from bounce.study.storage import Storage
@@ -299,7 +300,8 @@ def test_the_tables_have_a_column_for_every_field_of_a_record(tmp_path: Path) ->
     study = [row[1] for row in connection.execute("PRAGMA table_info(study)")]
     connection.close()
     assert sorted(trials) == sorted([*state.RECORD, "point", "asked", "finished"])
-    assert set(storage.OUTCOME) < set(state.RECORD)
+    assert sorted(trials) == sorted(storage.COLUMNS)
+    assert set(storage.JSON) < set(state.RECORD)
     document = Bounce(mixed(), budget=3).state_dict()
     assert sorted(study) == sorted(["one", "revision", "created", "runner", *(document.keys() - {"trials"})])
 
@@ -346,9 +348,9 @@ def test_a_value_that_is_not_a_number_leaves_the_study_as_it_was(tmp_path: Path)
         with pytest.raises(InvalidTell, match="finite"):
             study.tell(trials, [1.0, float("nan")])
         with pytest.raises(InvalidTell, match="no trial 7"):
-            study.settle([(0, 1.0, None), (7, 1.0, None)])
+            study.settle([Outcome(0, 1.0), Outcome(7, 1.0)])
         assert [t.state for t in study.trials] == ["pending", "pending"]
-        study.settle([(1, 0.5, None), (0, None, "burnt")])
+        study.settle([Outcome(1, 0.5), Outcome(0, None, "burnt")])
         assert [(t.value, t.error) for t in study.trials] == [(None, "burnt"), (0.5, None)]
 
 
