@@ -197,6 +197,20 @@ def test_in_the_paper_all_observations_are_in_the_model_and_in_its_fit(
     assert [len(search.gp.points) for search in watched.searches] == [512, 530]
 
 
+@KINDS
+def test_the_region_lies_around_the_best_value_even_if_nobody_asked_for_it(space: Space, watched: Watched) -> None:
+    opt = Bounce(space, 20, seed=0)
+    points = space.decode(space.sample(8, rng=np.random.default_rng(0)))
+    opt.add(points, [5.0, 4.0, 0.5, 3.0, 2.0, 6.0, 7.0, 8.0])
+    for value in (1.0, 0.2, 9.0):  # the second is better than all that was added
+        best = opt.best
+        (trial,) = opt.ask()
+        centre = opt.stage.embedding.up(watched.searches[-1].region.centre[None])
+        assert best is not None
+        assert space.decode(centre) == [best.point]
+        opt.tell(trial, value)
+
+
 @pytest.mark.slow
 def test_in_the_paper_the_box_has_no_cap(watched: Watched) -> None:
     space, capped = mixed(2), {}
