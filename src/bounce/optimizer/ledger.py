@@ -60,7 +60,8 @@ class Ledger:
         ledger = cls(space)
         ledger.records = [record_from_dict(space, document, i) for i, document in enumerate(trials)]
         told = [record.told for record in ledger.records if record.told is not None]
-        if len(set(told)) != len(told) or not max(told, default=-1) < tells:
+        whole = isinstance(tells, int) and not isinstance(tells, bool)
+        if not whole or len(set(told)) != len(told) or not max(told, default=-1) < tells:
             raise InvalidState(f"the state has {tells!r} tells, which does not fit its trials")
         ledger.tells = tells
         ledger.keys = ledger._known_keys()
