@@ -13,7 +13,7 @@ from bounce.optimizer.options import Options, RunOptions
 from spaces import binary
 
 NAMES = [field.name for field in fields(Options)]
-HOW = ["path", "executor", "workers", "timeout", "max_failures", "callbacks"]
+BESIDE = ["known", "start", "path", "executor", "workers", "timeout", "max_failures", "callbacks"]
 CALLS: dict[str, Callable[..., Any]] = {
     "minimize": bounce.minimize,
     "maximize": bounce.maximize,
@@ -41,7 +41,8 @@ def test_every_call_shows_every_option_with_its_default(name: str) -> None:
     for field in fields(Options):
         assert field.name in shown
         if field.name not in ("budget", "method"):
-            assert shown[field.name].default == field.default
+            own = "maximize" if (name, field.name) == ("maximize", "direction") else field.default
+            assert shown[field.name].default == own
             assert shown[field.name].kind is inspect.Parameter.KEYWORD_ONLY
     assert shown["method"].default == Method()
     assert not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in shown.values())
@@ -49,7 +50,7 @@ def test_every_call_shows_every_option_with_its_default(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["minimize", "maximize"])
 def test_a_run_in_one_call_shows_how_it_is_run(name: str) -> None:
-    assert set(inspect.signature(CALLS[name]).parameters) == {"objective", "space", *NAMES, *HOW}
+    assert set(inspect.signature(CALLS[name]).parameters) == {"objective", "space", *NAMES, *BESIDE}
 
 
 def refused(call: Callable[[], Any]) -> str:
@@ -75,12 +76,12 @@ def test_an_unknown_option_is_answered_with_all_names_and_the_one_that_is_meant_
     said = refused(lambda: CALLS[name](lambda point: 0.0, binary(3), 5, **{option: 4}))
     assert said.startswith(f"unknown option '{option}'; did you mean '{meant}'? The options are {meant}, ")
     listed = said.split("The options are ")[1].split(", ")
-    assert sorted(listed) == sorted([*NAMES, *HOW])
+    assert sorted(listed) == sorted([*NAMES, *BESIDE])
 
 
 def test_an_option_that_resembles_none_is_answered_with_all_names() -> None:
     said = refused(lambda: bounce.minimize(lambda point: 0.0, binary(3), 5, qqq=1))  # type: ignore[call-arg]
-    assert said == f"unknown option 'qqq'. The options are {', '.join([*NAMES, *HOW])}"
+    assert said == f"unknown option 'qqq'. The options are {', '.join([*NAMES, *BESIDE])}"
 
 
 def test_an_optimizer_does_not_offer_what_only_a_run_takes() -> None:
