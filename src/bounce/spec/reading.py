@@ -16,13 +16,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bounce.errors import InvalidInput, InvalidPoint, InvalidTell
+from bounce.errors import InvalidPoint, InvalidTell
 from bounce.optimizer.ledger import Outcome
 from bounce.spaces.kinds import Parameter
 from bounce.spaces.space import Space
 from bounce.text import number, written
 from bounce.trial import FACTS, STATES, Trial, column
 
+ROUNDED = 1e-5  # as a share of the value: what a spreadsheet that shows six digits may take away
 TRUE, FALSE = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0")
 
 
@@ -62,6 +63,14 @@ class Table:
     def _parameters(self) -> dict[str, Parameter]:
         return {column(parameter.name): parameter for parameter in self.space.parameters}
 
+    @cached_property
+    def _choices(self) -> dict[str, dict[str, Any]]:
+        """By column, the choices by what is written for them; the first of those that are written alike."""
+        return {
+            name: {written(value): value for value in reversed(_choices(parameter))}
+            for name, parameter in self._parameters.items()
+        }
+
     def _text(self) -> str:
         """Return the text, without the byte-order mark that spreadsheets write."""
         content = self.source
@@ -91,30 +100,41 @@ class Table:
             except csv.Error as error:
                 raise self._error(line, f"this is not valid CSV: {error}") from None
             if any(cell.strip() for cell in row):
-                yield line, [cell.strip() for cell in row]
+                yield line, row
 
     def _rows(self, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-        """Yield each row with its cells by column; refuse a header without a column that is needed."""
+        """Yield each row with its cells by column; refuse a header without a column that is needed.
+
+        Spaces around a cell do not count, except in the columns of parameters, whose choices may have them.
+        """
         lines = self._lines()
         first, given = next(lines, (None, []))
         if first is None:
-            raise self._error(None, f"the table is empty; it needs the columns {' and '.join(needed)}")
-        facts = ("id", *FACTS)
-        header = [name.lower() if name.lower() in facts and name not in self._parameters else name for name in given]
+            hint = f"; it needs the columns {' and '.join(needed)}" if needed else ""
+            raise self._error(None, f"the table is empty{hint}")
+        header = [self._column(name) for name in given]
         for name in header:
             if name and header.count(name) > 1:
                 raise self._error(first, f"the column {name!r} appears twice")
-        for name in needed:
-            if name not in header:
-                for separator, said in ((";", "semicolons"), ("\t", "tabs")):
-                    if any(separator in cell for cell in header):
-                        raise self._error(first, f"the columns are separated by {said}: save the table with commas")
-                raise self._error(first, f"the column {name!r} is missing; the columns are {', '.join(header)}")
+        missing = [f"the column {name!r} is missing" for name in needed if name not in header]
+        if not needed and not set(header) & set(self._parameters):
+            missing = ["no column is a parameter"]
+        for sentence in missing:
+            for separator, said in ((";", "semicolons"), ("\t", "tabs")):
+                if any(separator in cell for cell in header):
+                    raise self._error(first, f"the columns are separated by {said}: save the table with commas")
+            raise self._error(first, f"{sentence}; the columns are {', '.join(header)}")
         for line, row in lines:
             if len(row) != len(header):
                 hint = "; numbers need a decimal point, not a comma" if len(row) > len(header) else ""
                 raise self._error(line, f"the row has {len(row)} fields, but the header has {len(header)}{hint}")
-            yield line, {name: cell for name, cell in zip(header, row, strict=True) if name}
+            cells = {name: cell for name, cell in zip(header, row, strict=True) if name}
+            yield line, {name: cell if name in self._parameters else cell.strip() for name, cell in cells.items()}
+
+    def _column(self, given: str) -> str:
+        """Return the name of a column: that of a parameter exactly, that of a fact in any case."""
+        name = given if given in self._parameters else given.strip()
+        return name.lower() if name.lower() in ("id", *FACTS) and name not in self._parameters else name
 
     def _notes(self, cells: Mapping[str, str]) -> dict[str, str]:
         known = ("id", *FACTS)
@@ -127,9 +147,11 @@ class Table:
         point = {}
         for name, parameter in self._parameters.items():
             cell = cells.get(name, "")
-            if cell or (name in cells and _is_choice(parameter, "")):
+            if name in cells and cell in self._choices[name]:  # as an empty one may be
+                point[parameter.name] = self._choices[name][cell]
+            elif cell.strip():
                 try:
-                    point[parameter.name] = parsed(parameter, cell)
+                    point[parameter.name] = parsed(parameter, cell.strip())
                 except InvalidPoint as error:
                     raise self._error(line, str(error)) from None
         return point
@@ -188,21 +210,26 @@ class Table:
             return None
         if state == ("done" if failed else "failed"):
             raise self._error(line, f"trial {trial.id} cannot be {state} with the value {value!r}")
-        return Outcome(trial.id, None if failed else self._number(line, value), (error or None) if failed else None)
+        if failed:
+            return Outcome(trial.id, None, error or None)
+        return Outcome(trial.id, self._number(line, value, " or 'failed'"))
 
     def _used(self, line: int, trial: Trial, cells: Mapping[str, str], *, as_used: bool) -> dict[str, Any] | None:
         """Return the point that was really used, if it is not the one that was asked for."""
-        used = trial.point | self._settings(line, cells)
-        names = {p.name: p for p in self.space.parameters if trial.state != "outside"}
-        differing = [name for name, p in names.items() if p.encode(used[name]) != p.encode(trial.point[name])]
+        if trial.state == "outside":  # its settings are of another space
+            return None
+        said = {name: cell for name, cell in cells.items() if not self._is_asked(trial, name, cell)}
+        used = trial.point | self._settings(line, said)
+        names = {p.name: p for p in self.space.parameters}
+        differing = [name for name, p in names.items() if not _same(p, used[name], trial.point[name])]
         if not differing:
             return None
         if trial.state == "pending" and as_used:
-            return used
-        said = ", ".join(f"{n} is {written(used[n])}, not {written(trial.point[n])}" for n in differing)
+            return trial.point | {name: used[name] for name in differing}
+        both = ", ".join(f"{n} is {written(used[n])}, not {written(trial.point[n])}" for n in differing)
         raise self._error(
             line,
-            f"trial {trial.id} has other settings here: {said}. "
+            f"trial {trial.id} has other settings here: {both}. "
             + (
                 "If these were really used, add --as-used"
                 if trial.state == "pending"
@@ -210,15 +237,22 @@ class Table:
             ),
         )
 
+    def _is_asked(self, trial: Trial, name: str, cell: str) -> bool:
+        """Return whether a cell is that of the form, which may stand for several choices, such as 1 and "1"."""
+        parameter = self._parameters.get(name)
+        return parameter is not None and cell == written(trial.point.get(parameter.name))
+
     def _repeated(self, line: int, trial: Trial, outcome: Outcome) -> None:
         """Refuse a row that says of a finished trial what is not known of it."""
-        if trial.state not in ("done", "failed", "added"):
+        known_outside = trial.state == "outside" and trial.value is not None and outcome.value == trial.value
+        if trial.state not in ("done", "failed", "added") and not known_outside:
             raise self._error(line, f"trial {trial.id} is {trial.state} and cannot be told")
         if outcome.value != trial.value:
-            known = "failed" if trial.value is None else f"done with the value {written(trial.value)}"
-            raise self._error(
-                line, f"trial {trial.id} is already {known}. To correct it: bounce correct STUDY {trial.id} VALUE"
-            )
+            sentence = f"failed. To give it a value: bounce retry STUDY {trial.id}, then tell it"
+            if trial.value is not None:
+                known = f"{trial.state} with the value {written(trial.value)}"
+                sentence = f"{known}. To correct it: bounce correct STUDY {trial.id} VALUE"
+            raise self._error(line, f"trial {trial.id} is already {sentence}")
 
     # Points
 
@@ -254,13 +288,13 @@ class Table:
             raise self._error(None, "the table has no rows below the header")
         return found
 
-    def _number(self, line: int, cell: str) -> float:
+    def _number(self, line: int, cell: str, otherwise: str = "") -> float:
         found = number(cell)
         if found is not None and math.isfinite(found):
             return found + 0.0  # a negative zero becomes zero
         comma = number(cell.replace(",", ".", 1)) if "," in cell else None
         hint = f": write a decimal point, {cell.replace(',', '.')}" if comma is not None else ""
-        raise self._error(line, f"a value must be a finite number or 'failed', not {cell!r}{hint}")
+        raise self._error(line, f"a value must be a finite number{otherwise}, not {cell!r}{hint}")
 
 
 def parsed(parameter: Parameter, cell: str) -> Any:
@@ -275,7 +309,7 @@ def parsed(parameter: Parameter, cell: str) -> Any:
             raise InvalidPoint(f"{parameter.name!r} must be a number, not {cell!r}", parameter=parameter.name)
         parameter.encode(found)
         return int(found) if parameter.type == "integer" else found
-    values = [parameter.decode(code) for code in parameter.all_codes()]
+    values = _choices(parameter)
     for value in values:
         if written(value) == cell:
             return value
@@ -287,9 +321,13 @@ def parsed(parameter: Parameter, cell: str) -> Any:
     raise InvalidPoint(f"{parameter.name!r} must be one of {choices}, not {cell!r}", parameter=parameter.name)
 
 
-def _is_choice(parameter: Parameter, cell: str) -> bool:
-    """Return whether a text is one of a parameter's choices, as an empty one may be."""
-    try:
-        return parameter.type in ("ordinal", "categorical") and written(parsed(parameter, cell)) == cell
-    except InvalidInput:
-        return False
+def _same(parameter: Parameter, used: Any, asked: Any) -> bool:
+    """Return whether two values are the same setting; spreadsheets round real numbers."""
+    rounded = parameter.type == "real" and math.isclose(used, asked, rel_tol=ROUNDED, abs_tol=0.0)
+    return rounded or parameter.encode(used) == parameter.encode(asked)
+
+
+def _choices(parameter: Parameter) -> list[Any]:
+    """Return the values of an ordinal or categorical parameter; none of any other."""
+    listed = parameter.type in ("ordinal", "categorical")
+    return [parameter.decode(code) for code in parameter.all_codes()] if listed else []
