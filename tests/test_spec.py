@@ -418,8 +418,8 @@ def test_the_example_explains_every_key_and_its_defaults_are_true(tmp_path: Path
     text = example()
     for key in (*TOP, *OPTIONS, "low", "high", "log", "values", "choices"):
         assert re.search(rf"^(#\s+)?\[*{key}\b", text, re.MULTILINE), key
-    assert "default = 8" in text
-    whole = load(written(tmp_path, re.sub(r"(?m)^# (\w+ = )", r"\1", text), "bounce.toml"))
+    assert re.search(r"(?m)^# default = ", text)
+    whole = load(written(tmp_path, re.sub(r"(?m)^# (\w+ = |\[fixed\])", r"\1", text), "bounce.toml"))
     assert whole.space == load(written(tmp_path, text, "bounce.toml")).space
     assert whole.name == "bounce"
     assert whole.workers == 1
@@ -435,11 +435,7 @@ def test_the_example_explains_every_key_and_its_defaults_are_true(tmp_path: Path
     assert all(len(line) <= 110 for line in text.splitlines())
 
 
-def test_the_example_has_starts_and_former_parameters_that_can_be_taken_over(tmp_path: Path) -> None:
-    shown = re.sub(r"(?m)^#   (\[+(?:start|fixed)\]+|(?:rate|kernel|width) = .*)$", r"\1", example())
-    width = '[[parameters]]\nname = "width"\ntype = "ordinal"                 # one of a list of values with an order\n'
-    width += "values = [32, 64, 128, 256]\n"
-    assert width in shown
-    spec = load(written(tmp_path, shown.replace(width, ""), "bounce.toml"))
-    assert spec.start == ({"rate": 0.03, "kernel": "rbf"},)
-    assert spec.defaults == {"width": 64}
+def test_the_example_has_a_start_a_default_and_a_former_parameter(tmp_path: Path) -> None:
+    assert load(written(tmp_path, example(), "bounce.toml")).start == ({"rate": 0.02, "kernel": "rbf"},)
+    shown = re.sub(r"(?m)^# (default = |\[fixed\]|batch = )", r"\1", example())
+    assert load(written(tmp_path, shown, "bounce.toml")).defaults == {"shuffle": True, "batch": 32}

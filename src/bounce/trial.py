@@ -67,6 +67,12 @@ def column(name: str) -> str:
     return f"point.{name}" if name.strip().lower() in ("id", *FACTS) or name.startswith("point.") else name
 
 
+def parameters_of(trials: Iterable[Trial]) -> list[str]:
+    """Return the names in the points of trials, which differ where the space was changed: the newest first."""
+    names = dict.fromkeys(name for trial in trials if trial.state != "outside" for name in trial.point)
+    return list(names | dict.fromkeys(name for trial in trials for name in trial.point))
+
+
 @dataclass(frozen=True)
 class Result:
     """What a run found."""
@@ -95,7 +101,9 @@ class Result:
             point, notes = facts.pop("point"), facts.pop("notes")
             named = {column(name): value for name, value in point.items()}
             rows.append({"id": facts.pop("id")} | named | facts | {k: v for k, v in notes.items() if k not in named})
-        return pd.DataFrame(rows)
+        first = dict.fromkeys(["id", *map(column, parameters_of(self.trials)), *FACTS])
+        order = list(first | dict.fromkeys(name for row in rows for name in row))
+        return pd.DataFrame(rows, columns=order if rows else None)
 
 
 def is_single(trials: object) -> bool:

@@ -64,7 +64,8 @@ for _command, _example in (
     (problems.demo, "bounce demo --evals 100 --seed 1"),
     (problems.benchmark, "bounce benchmark labs50 --evals 200 --seeds 4 --jobs 2"),
 ):
-    app.command(cls=Command, epilog=f"Example: {_example}")(_command)
+    _negative = {"ignore_unknown_options": _command is knowledge.correct}  # its value may be negative
+    app.command(cls=Command, epilog=f"Example: {_example}", context_settings=_negative)(_command)
 app.add_typer(problems.data, name="data")
 
 

@@ -49,11 +49,15 @@ def add(
 
 def _of_study(path: Path, opened: Study, *, skip_invalid: bool) -> Past:
     """Return the results of another study that fit this one's space."""
-    from bounce.errors import InvalidPoint, InvalidTell
+    from bounce.errors import InvalidPoint, InvalidStudy, InvalidTell
     from bounce.spec.reading import Past
     from bounce.study.study import Study
 
     past = Past()
+    if not path.exists():
+        raise InvalidStudy(f"the study {path} does not exist")
+    if opened.path is not None and path.samefile(opened.path):
+        raise InvalidStudy(f"{path} is the study itself: give another one")
     with Study.open(path) as other:
         for trial in other.trials:
             if trial.value is None:
@@ -80,14 +84,15 @@ def enqueue(
 ) -> None:
     """Have points tried first, in the order of their rows. Empty cells are filled in."""
     with open_study(target, study, create=True) as opened:
-        queued = opened.enqueue(table(source, opened).points(), reason=reason)
+        points, notes = table(source, opened).points()
+        queued = opened.enqueue(points, notes=notes, reason=reason)
         print(f"{len(queued)} queued; {opened.remaining} left to ask")
 
 
 def correct(
     target: AnyPath,
     trial: Annotated[int, typer.Argument(metavar="ID", help="The id of the trial.")],
-    value: Annotated[float | None, typer.Argument(metavar="[VALUE]", help="The right value.")] = None,
+    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="The right value.")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting that was really used.")
     ] = None,
@@ -97,8 +102,12 @@ def correct(
     """Correct the value or the settings of a trial. The history keeps what was there before."""
     from bounce.errors import InvalidInput
     from bounce.spec.reading import parsed
+    from bounce.text import number
 
     with open_study(target, study) as opened:
+        right = None if value is None else number(value)
+        if value is not None and right is None:
+            raise InvalidInput(f"the right value must be a number, such as 0.82, not {value!r}")
         parameters = {parameter.name: parameter for parameter in opened.space.parameters}
         known = {found.id: found for found in opened.trials}
         point: dict[str, Any] | None = None
@@ -110,8 +119,10 @@ def correct(
                 )
             before = known[trial].point if trial in known else {}
             point = (point or dict(before)) | {name: parsed(parameters[name], text)}
-        opened.correct(trial, value, point=point, reason=reason)
-        print(f"trial {trial} is corrected; bounce history shows what was there before")
+        opened.correct(trial, right, point=point, reason=reason)
+        same = known[trial] == next(found for found in opened.trials if found.id == trial)
+        done = "said so already" if same else "is corrected; bounce history shows what was there before"
+        print(f"trial {trial} {done}")
 
 
 def retry(
@@ -151,6 +162,7 @@ def history(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -
     import json
     from dataclasses import asdict
 
+    from bounce.cli.words import change
     from bounce.text import printable
 
     with open_study(target, study) as opened:
@@ -160,9 +172,7 @@ def history(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -
         return
     for entry in entries:
         trial = "" if entry.trial is None else f" trial {entry.trial}"
-        before = "" if entry.before is None or entry.action == "change" else f": {json.dumps(entry.before)}"
-        after = "" if entry.after is None or entry.action == "change" else f" -> {json.dumps(entry.after)}"
         reason = "" if entry.reason is None else f" ({entry.reason})"
-        print(printable(f"{entry.time} {entry.action}{trial}{before}{after}{reason}"))
+        print(printable(f"{entry.time[:19].replace('T', ' ')} {entry.action}{trial}: {change(entry)}{reason}"))
     if not entries:
         print("nothing was changed by hand")

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bounce.text import brief, printable, written
-from bounce.trial import Scalar, Trial, column
+from bounce.trial import Scalar, Trial, column, parameters_of
 
 LONGEST = 80  # characters of an error
 BORDER = 3  # columns that a border needs beside the cells
@@ -23,9 +23,11 @@ def shown(value: Scalar) -> str:
 
 def sheet(trials: Sequence[Trial], width: int, *, to_fill: bool = False) -> Iterator[Table]:
     """Yield one table with a row for each trial; if that is too wide, tables with a column for each trial."""
-    names = list(trials[0].point) if trials else []
     columns = [["id", *(str(trial.id) for trial in trials)]]
-    columns += [[printable(column(name)), *(shown(trial.point[name]) for trial in trials)] for name in names]
+    columns += [
+        [printable(column(name)), *(shown(trial.point.get(name, "")) for trial in trials)]
+        for name in parameters_of(trials)
+    ]
     if not to_fill:
         columns += [
             ["value", *("" if trial.value is None else shown(trial.value) for trial in trials)],

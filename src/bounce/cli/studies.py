@@ -84,7 +84,7 @@ def ask(
     """Print the next experiments to run. As CSV, the table can be filled in for `bounce tell`."""
     from bounce.errors import NothingToAsk
 
-    with open_study(target, study, create=not pending, change=change) as opened:
+    with open_study(target, study, create=change or not pending, change=change) as opened:
         try:
             if not pending:
                 _say_what_is_reserved(opened, n)
@@ -281,10 +281,7 @@ def open_study(target: Path, study: Path | None, *, create: bool = False, change
         described = load(target)
         path = place(described, study)
         if not create and not path.exists():
-            by_hand = described.objective is None and described.command is None
-            raise InvalidStudy(
-                f"the study {path} does not exist; bounce {'ask' if by_hand else 'run'} {target} creates it"
-            )
+            raise InvalidStudy(f"the study {path} does not exist; bounce {_next(described)} {target} creates it")
         with described_study(described, path, {}, change=change) if create else Study.open(path) as opened:
             yield opened
     else:
@@ -296,6 +293,11 @@ def open_study(target: Path, study: Path | None, *, create: bool = False, change
             raise InvalidStudy(f"the study {target} does not exist; bounce run or bounce ask with its spec creates it")
         with Study.open(target) as opened:
             yield opened
+
+
+def _next(described: Spec) -> str:
+    """Return the command that continues a study."""
+    return "ask" if described.objective is None and described.command is None else "run"
 
 
 def described_study(described: Spec, path: Path, options: dict[str, Any], *, change: bool = False) -> Study:
@@ -311,15 +313,24 @@ def described_study(described: Spec, path: Path, options: dict[str, Any], *, cha
         return opened
     opened = Study.open(path)
     try:
-        if opened.space != described.space:
+        if opened.space == described.space:
+            if not opened.trials and not opened.history:
+                opened.begin((), described.start)  # the process that created the study was killed before this
+        else:
             old = {parameter.name for parameter in opened.space.parameters}
             new = {parameter.name for parameter in described.space.parameters}
             defaults = {name: x for name, x in described.defaults.items() if (name in old) != (name in new)}
+            for name in new - old - set(defaults):
+                raise InvalidStudy(
+                    f"{described.path}: {name!r} is new. Write its value in the trials so far into its table, "
+                    "as default = ..."
+                )
             said = "; ".join(Changed(opened.space, described.space, defaults).sentences)
             if not change:
                 raise InvalidStudy(
                     f"the space of {described.path} is not that of the study {path}: {said}. "
-                    "To continue in the new space, add --change: old results stay where they fit"
+                    f"To continue in the new space, use bounce {_next(described)} with --change: "
+                    "old results stay where they fit"
                 )
             outside = opened.change(described.space, defaults)
             left = f"; {len(outside)} trials no longer fit and leave the model" if outside else ""

@@ -1,10 +1,13 @@
-"""Words: how times, regions and best values are shown to people."""
+"""Words: how times, regions, best values and changes are shown to people."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
+from bounce.study.history import Entry
 from bounce.trial import Trial
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -54,3 +57,40 @@ def region(radius: float, side: float) -> str:
 def best_of(trial: Trial | None) -> str:
     """Return the best value and its trial."""
     return "none yet" if trial is None or trial.value is None else f"{trial.value:.6g} (trial {trial.id})"
+
+
+def change(entry: Entry) -> str:
+    """Return what a change of the history did."""
+    before, after = dict(entry.before or {}), dict(entry.after or {})
+    if entry.action == "change":
+        return _space_change(before, after)
+    if entry.action == "begin":
+        return f"{count(after['known'], 'known result')}, {count(after['start'], 'start point')}"
+    if entry.action == "add":
+        first, last = after["trials"]
+        return f"trial {first}" if first == last else f"trials {first} to {last}"
+    if entry.action == "tell":  # the settings that were really used; the trial itself has the rest
+        before, after = before["point"], after["point"]
+    return ", ".join(_differences(before, after)) or "nothing"
+
+
+def _space_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    from bounce.spaces.change import Change
+    from bounce.spaces.space import Space
+
+    said = Change(Space.from_dict(before), Space.from_dict(after), after["defaults"]).sentences
+    outside = len(after["outside"])
+    if outside:
+        said.append(f"{count(outside, 'trial')} no longer fit{'s' if outside == 1 else ''}")
+    return "; ".join(said)
+
+
+def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    for name, new in after.items():
+        old = before.get(name)
+        if isinstance(new, Mapping):
+            yield from _differences(old or {}, new)
+        elif name not in before:
+            yield f"{name} {json.dumps(new, ensure_ascii=False)}"
+        elif old != new:
+            yield f"{name} {json.dumps(old, ensure_ascii=False)} -> {json.dumps(new, ensure_ascii=False)}"

@@ -121,6 +121,11 @@ class Bounce:
         return self._ledger.remaining(self._options.budget)
 
     @property
+    def spent(self) -> int:
+        """How much of the budget has been spent: trials that were given back cost nothing."""
+        return self._ledger.spent
+
+    @property
     def done(self) -> bool:
         """Whether nothing can be asked for and nothing is pending."""
         return self.remaining <= 0 and not self._ledger.of_state("pending")
@@ -228,11 +233,16 @@ class Bounce:
         ids = self._ledger.add(codes, numbers, self._head.stage, notes)
         return [_snapshot(self._ledger[i]) for i in ids]
 
-    def enqueue(self, points: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> list[Trial]:
+    def enqueue(
+        self,
+        points: Mapping[str, Any] | Iterable[Mapping[str, Any]],
+        *,
+        notes: Sequence[Mapping[str, str]] | None = None,
+    ) -> list[Trial]:
         """Have points asked for first, in order. What a point leaves out is taken from the best one known, or drawn."""
         several = [points] if isinstance(points, Mapping) else list(points)
         codes = self._encoded([self._completed(point) for point in several])
-        ids = self._ledger.enqueue(codes, self._head.stage)
+        ids = self._ledger.enqueue(codes, self._head.stage, notes)
         return [_snapshot(self._ledger[i]) for i in ids]
 
     def _encoded(self, points: Iterable[Mapping[str, Any]]) -> Codes:

@@ -147,12 +147,19 @@ class Ledger:
             for i, number in enumerate(numbers)
         )
 
-    def enqueue(self, codes: Codes, stage: Stage) -> list[int]:
+    def enqueue(self, codes: Codes, stage: Stage, notes: Sequence[Mapping[str, str]] | None = None) -> list[int]:
         """Have points asked for before any other; return their ids."""
         first, points = len(self), self.space.decode(codes)
         return self.append(
             Record(
-                Trial(first + i, point, state="queued", stage=stage.number, restart=stage.restart),
+                Trial(
+                    first + i,
+                    point,
+                    state="queued",
+                    stage=stage.number,
+                    restart=stage.restart,
+                    notes=dict(notes[i]) if notes else {},
+                ),
                 codes[i],
                 batch=first + i,
                 enqueued=True,

@@ -23,7 +23,8 @@ from bounce.spaces.space import Space
 from bounce.text import number, written
 from bounce.trial import FACTS, STATES, Trial, column
 
-ROUNDED = 1e-5  # as a share of the value: what a spreadsheet that shows six digits may take away
+ROUNDED = 5.1e-6  # relative: numbers that agree in the six digits that spreadsheets and tables show
+CLOSE = 1e-4  # as a share of the range: in a narrow range, six digits tell settings apart
 TRUE, FALSE = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0")
 
 
@@ -110,21 +111,16 @@ class Table:
         lines = self._lines()
         first, given = next(lines, (None, []))
         if first is None:
-            hint = f"; it needs the columns {' and '.join(needed)}" if needed else ""
-            raise self._error(None, f"the table is empty{hint}")
+            raise self._error(
+                None, f"the table is empty; it needs the columns {' and '.join(needed or self._parameters)}"
+            )
         header = [self._column(name) for name in given]
         for name in header:
             if name and header.count(name) > 1:
                 raise self._error(first, f"the column {name!r} appears twice")
-        missing = [f"the column {name!r} is missing" for name in needed if name not in header]
-        if not needed and not set(header) & set(self._parameters):
-            missing = ["no column is a parameter"]
-        for sentence in missing:
-            for separator, said in ((";", "semicolons"), ("\t", "tabs")):
-                if any(separator in cell for cell in header):
-                    raise self._error(first, f"the columns are separated by {said}: save the table with commas")
-            raise self._error(first, f"{sentence}; the columns are {', '.join(header)}")
+        self._check_names(first, header, needed)
         for line, row in lines:
+            row = row if any(cell.strip() for cell in row[len(header) :]) else row[: len(header)]
             if len(row) != len(header):
                 hint = "; numbers need a decimal point, not a comma" if len(row) > len(header) else ""
                 raise self._error(line, f"the row has {len(row)} fields, but the header has {len(header)}{hint}")
@@ -135,6 +131,21 @@ class Table:
         """Return the name of a column: that of a parameter exactly, that of a fact in any case."""
         name = given if given in self._parameters else given.strip()
         return name.lower() if name.lower() in ("id", *FACTS) and name not in self._parameters else name
+
+    def _check_names(self, first: int, header: Sequence[str], needed: Sequence[str]) -> None:
+        """Refuse a header without a column that is needed, or with a column that is almost a parameter."""
+        for name in self._parameters:
+            near = [given for given in header if name not in header and _begins(given, name)]
+            if near:
+                raise self._error(first, f"the column {near[0]!r} must be called {name!r}, the name of the parameter")
+        missing = [f"the column {name!r} is missing" for name in needed if name not in header]
+        if not needed and not any(name in header for name in self._parameters):
+            missing = [f"no column is a parameter ({', '.join(self._parameters)})"]
+        if missing:
+            for separator, said in ((";", "semicolons"), ("\t", "tabs")):
+                if any(separator in cell for cell in header):
+                    raise self._error(first, f"the columns are separated by {said}: save the table with commas")
+            raise self._error(first, f"{missing[0]}; the columns are {', '.join(filter(None, header))}")
 
     def _notes(self, cells: Mapping[str, str]) -> dict[str, str]:
         known = ("id", *FACTS)
@@ -175,7 +186,7 @@ class Table:
             outcome = self._outcome(line, trial, cells)
             if outcome is None:
                 continue
-            used = self._used(line, trial, cells, as_used=as_used)
+            used = None if trial.state == "outside" else self._used(line, trial, cells, as_used=as_used)
             if trial.state != "pending":
                 self._repeated(line, trial, outcome)
                 told.unchanged.append(trial.id)
@@ -216,12 +227,9 @@ class Table:
 
     def _used(self, line: int, trial: Trial, cells: Mapping[str, str], *, as_used: bool) -> dict[str, Any] | None:
         """Return the point that was really used, if it is not the one that was asked for."""
-        if trial.state == "outside":  # its settings are of another space
-            return None
         said = {name: cell for name, cell in cells.items() if not self._is_asked(trial, name, cell)}
         used = trial.point | self._settings(line, said)
-        names = {p.name: p for p in self.space.parameters}
-        differing = [name for name, p in names.items() if not _same(p, used[name], trial.point[name])]
+        differing = [p.name for p in self.space.parameters if _differs(p, used[p.name], trial.point[p.name])]
         if not differing:
             return None
         if trial.state == "pending" and as_used:
@@ -244,9 +252,9 @@ class Table:
 
     def _repeated(self, line: int, trial: Trial, outcome: Outcome) -> None:
         """Refuse a row that says of a finished trial what is not known of it."""
-        known_outside = trial.state == "outside" and trial.value is not None and outcome.value == trial.value
-        if trial.state not in ("done", "failed", "added") and not known_outside:
-            raise self._error(line, f"trial {trial.id} is {trial.state} and cannot be told")
+        if trial.state in ("queued", "withdrawn") or (trial.state == "outside" and outcome.value != trial.value):
+            hint = ": bounce ask gives it out first" if trial.state == "queued" else ""
+            raise self._error(line, f"trial {trial.id} is {trial.state} and cannot be told{hint}")
         if outcome.value != trial.value:
             sentence = f"failed. To give it a value: bounce retry STUDY {trial.id}, then tell it"
             if trial.value is not None:
@@ -263,7 +271,7 @@ class Table:
             try:
                 point = self._settings(line, cells)
                 self._complete(line, point)
-                value = self._number(line, cells["value"])
+                value = self._past_value(line, cells["value"])
             except InvalidTell as error:
                 if not skip_invalid:
                     raise
@@ -276,24 +284,28 @@ class Table:
             raise self._error(None, "the table has no rows below the header")
         return past
 
+    def _past_value(self, line: int, cell: str) -> float:
+        if cell.lower() in ("", "failed"):
+            raise self._error(line, "the row has no value: only results can be added, not failed or open experiments")
+        return self._number(line, cell)
+
     def _complete(self, line: int, point: Mapping[str, Any]) -> None:
         missing = [parameter.name for parameter in self.space.parameters if parameter.name not in point]
         if missing:
             raise self._error(line, f"the row has no value for {', '.join(map(repr, missing))}")
 
-    def points(self) -> list[dict[str, Any]]:
-        """Read points to try, which may be partial: a column per parameter, empty where the choice is open."""
-        found = [self._settings(line, cells) for line, cells in self._rows(())]
+    def points(self) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+        """Read points to try and their notes: a column per parameter, empty where the choice is open."""
+        found = [(self._settings(line, cells), self._notes(cells)) for line, cells in self._rows(())]
         if not found:
             raise self._error(None, "the table has no rows below the header")
-        return found
+        return [point for point, _ in found], [notes for _, notes in found]
 
     def _number(self, line: int, cell: str, otherwise: str = "") -> float:
         found = number(cell)
         if found is not None and math.isfinite(found):
             return found + 0.0  # a negative zero becomes zero
-        comma = number(cell.replace(",", ".", 1)) if "," in cell else None
-        hint = f": write a decimal point, {cell.replace(',', '.')}" if comma is not None else ""
+        hint = _decimal_point(cell)
         raise self._error(line, f"a value must be a finite number{otherwise}, not {cell!r}{hint}")
 
 
@@ -306,7 +318,10 @@ def parsed(parameter: Parameter, cell: str) -> Any:
     if not parameter.cardinality or parameter.type == "integer":
         found = number(cell)
         if found is None:
-            raise InvalidPoint(f"{parameter.name!r} must be a number, not {cell!r}", parameter=parameter.name)
+            raise InvalidPoint(
+                f"{parameter.name!r} must be a number, not {cell!r}{_decimal_point(cell)}", parameter=parameter.name
+            )
+        found = int(found) if parameter.type == "integer" and found.is_integer() else found
         parameter.encode(found)
         return int(found) if parameter.type == "integer" else found
     values = _choices(parameter)
@@ -321,10 +336,24 @@ def parsed(parameter: Parameter, cell: str) -> Any:
     raise InvalidPoint(f"{parameter.name!r} must be one of {choices}, not {cell!r}", parameter=parameter.name)
 
 
-def _same(parameter: Parameter, used: Any, asked: Any) -> bool:
-    """Return whether two values are the same setting; spreadsheets round real numbers."""
-    rounded = parameter.type == "real" and math.isclose(used, asked, rel_tol=ROUNDED, abs_tol=0.0)
-    return rounded or parameter.encode(used) == parameter.encode(asked)
+def _differs(parameter: Parameter, used: Any, asked: Any) -> bool:
+    """Return whether a setting is not the one that was asked for; spreadsheets round numbers when they save them."""
+    moved = abs(parameter.encode(used) - parameter.encode(asked))
+    if parameter.type == "real":
+        return moved > (CLOSE if abs(used - asked) <= ROUNDED * abs(asked) else 0)
+    return moved > 0
+
+
+def _decimal_point(cell: str) -> str:
+    """Return a hint about a number with a decimal comma."""
+    point = cell.replace(",", ".", 1)
+    return "" if "," not in cell or number(point) is None else f": write a decimal point, {point}"
+
+
+def _begins(given: str, name: str) -> bool:
+    """Return whether a column is named like a parameter, in another case or with a unit behind it."""
+    rest = given.casefold().removeprefix(name.casefold())
+    return len(rest) < len(given) and re.fullmatch(r"\s*([\[(/].*)?", rest) is not None
 
 
 def _choices(parameter: Parameter) -> list[Any]:

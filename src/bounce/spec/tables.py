@@ -16,12 +16,14 @@ from typing import Any
 
 from bounce.errors import InvalidInput
 from bounce.text import written
-from bounce.trial import FACTS, Trial, column
+from bounce.trial import FACTS, Trial, column, parameters_of
+
+NO_VALUE = object()  # in a column of a parameter that the trial's space did not have
 
 
 def to_csv(trials: Sequence[Trial], facts: Sequence[str] = FACTS) -> str:
     """Return trials as CSV with Unix line ends, and a column for each parameter and each fact."""
-    points = {name: [written(x) for x in values] for name, values in _points(trials).items()}
+    points = {name: ["" if x is NO_VALUE else written(x) for x in xs] for name, xs in _points(trials).items()}
     others = {
         fact: ["" if x is None else written(x) for x in (getattr(trial, fact) for trial in trials)]
         for fact in ("id", *facts)
@@ -54,8 +56,8 @@ def to_parquet(trials: Sequence[Trial], path: Path) -> None:
         "seconds_eval": pa.float64(),
         "error": pa.string(),
     }
-    columns = {"id": [trial.id for trial in trials]} | {
-        column: values if _uniform(values) else [written(x) for x in values]
+    columns: dict[str, list[Any]] = {"id": [trial.id for trial in trials]} | {
+        column: [None if x is NO_VALUE else x if _uniform(values) else written(x) for x in values]
         for column, values in _points(trials).items()
     }
     columns |= {fact: [getattr(trial, fact) for trial in trials] for fact in FACTS}
@@ -70,8 +72,8 @@ def to_parquet(trials: Sequence[Trial], path: Path) -> None:
 
 
 def _points(trials: Sequence[Trial]) -> dict[str, list[Any]]:
-    names = list(trials[0].point) if trials else []
-    return {column(name): [trial.point[name] for trial in trials] for name in names}
+    """Return the columns of parameters; a trial of a former space may lack one."""
+    return {column(name): [trial.point.get(name, NO_VALUE) for trial in trials] for name in parameters_of(trials)}
 
 
 def _notes(trials: Sequence[Trial], taken: Container[str]) -> dict[str, list[str]]:
@@ -89,6 +91,6 @@ def _quoted(text: str) -> str:
 
 def _uniform(values: Sequence[Any]) -> bool:
     """Return whether a Parquet column can hold the values unchanged."""
-    kinds = {type(value) for value in values if value is not None}
+    kinds = {type(value) for value in values if value is not None and value is not NO_VALUE}
     large = int in kinds and any(abs(value) >= 2**53 for value in values if type(value) is int)
     return not large and (len(kinds) == 1 or kinds == {int, float})

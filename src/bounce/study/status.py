@@ -21,6 +21,8 @@ class Status:
     added: int
     withdrawn: int
     outside: int
+    spent: int
+    """How much of the budget has been spent."""
     remaining: int
     """How many trials may still be asked for."""
     best: Trial | None
@@ -34,7 +36,7 @@ class Status:
     """The trust region: the side of the box of the reals, as a share of their range."""
     restart: int
     seconds_ask: float | None
-    """The mean over all trials."""
+    """The mean over the trials that were asked for; None before the first."""
     seconds_eval: float | None
     """The mean over the evaluations whose time is known."""
     runner: str | None
@@ -43,7 +45,7 @@ class Status:
     @property
     def planned(self) -> int:
         """How many trials there will be in the end: the budget, unless the space has fewer points."""
-        return self.done + self.failed + self.pending + self.remaining
+        return self.spent + self.remaining
 
     def __repr__(self) -> str:
         best = "None" if self.best is None else f"{self.best.value!r} (trial {self.best.id})"

@@ -157,10 +157,12 @@ class Study:
         optimizer = self._keeper.optimizer
         trials, stage = optimizer.trials, optimizer.stage
         counts = {state: sum(trial.state == state for trial in trials) for state in STATES}
+        asked = [trial.seconds_ask for trial in trials if trial.seconds_ask > 0]
         evaluated = [trial.seconds_eval for trial in trials if trial.seconds_eval is not None]
         return Status(
             path=self.path,
             budget=optimizer.budget,
+            spent=optimizer.spent,
             remaining=optimizer.remaining,
             best=optimizer.best,
             target_dim=len(stage.latent),
@@ -168,7 +170,7 @@ class Study:
             radius=stage.region.radius,
             side=stage.region.side,
             restart=stage.restart,
-            seconds_ask=sum(trial.seconds_ask for trial in trials) / len(trials) if trials else None,
+            seconds_ask=sum(asked) / len(asked) if asked else None,
             seconds_eval=sum(evaluated) / len(evaluated) if evaluated else None,
             runner=self._keeper.runner,
             **counts,
@@ -255,11 +257,15 @@ class Study:
                 self._keeper.save(optimizer, [Entry.now("begin", after={"known": len(pairs), "start": len(points)})])
 
     def enqueue(
-        self, points: Mapping[str, Any] | Iterable[Mapping[str, Any]], *, reason: str | None = None
+        self,
+        points: Mapping[str, Any] | Iterable[Mapping[str, Any]],
+        *,
+        notes: Sequence[Mapping[str, str]] | None = None,
+        reason: str | None = None,
     ) -> list[Trial]:
         """Have points asked for first, in order; what a point leaves out is taken from the best one known, or drawn."""
         with self._keeper.changing() as optimizer:
-            trials = optimizer.enqueue(points)
+            trials = optimizer.enqueue(points, notes=notes)
             entries = [Entry.now("enqueue", t.id, after={"point": t.point}, reason=reason) for t in trials]
             self._keeper.save(optimizer, entries)
         return trials
@@ -297,9 +303,8 @@ class Study:
             before = {trial.id: trial for trial in optimizer.trials}
             ids = change(optimizer)
             after = [optimizer.trial(i) for i in ids]
-            self._keeper.save(
-                optimizer, [Entry.edit(action, before[trial.id], trial, reason=reason) for trial in after]
-            )
+            changed = [trial for trial in after if trial != before[trial.id]]
+            self._keeper.save(optimizer, [Entry.edit(action, before[t.id], t, reason=reason) for t in changed])
         return after
 
     def change(
