@@ -117,7 +117,9 @@ def test_another_space_is_refused(bounce: Terminal) -> None:
     said = bounce("run", bounce.spec(parameters=PARAMETERS.replace("high = 1.0", "high = 2.0")))
     assert said.code == 2
     assert "is not that of the study" in said.err
-    assert "from 0.0 to 2.0 instead of 0.0 to 1.0. To continue in the new space, add --change" in said.err
+    assert (
+        "from 0.0 to 2.0 instead of 0.0 to 1.0. To continue in the new space, use bounce run with --change" in said.err
+    )
 
 
 def test_study_says_where_the_study_is(bounce: Terminal) -> None:
