@@ -11,6 +11,7 @@ Shapes: codes (D,) of one point.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -93,7 +94,7 @@ class Ledger:
             except TypeError:
                 raise InvalidTell(f"a trial or its id is needed, not {trial!r}") from None
             record = self[trial if isinstance(trial, bool) else i].trial
-            if isinstance(trial, Trial) and trial.point != record.point:
+            if isinstance(trial, Trial) and not self._belongs(trial):
                 raise InvalidTell(f"trial {i} has another point here: it belongs to another run", trial=i)
             if record.state not in states:
                 already = "already " if states == ("pending",) and record.state in ("done", "failed") else ""
@@ -103,6 +104,15 @@ class Ledger:
                 raise InvalidTell(f"trial {i} is named twice", trial=i)
             ids.append(i)
         return ids
+
+    def _belongs(self, trial: Trial) -> bool:
+        """Return whether a trial is of this run; its point may be from before a correction or a change of the space."""
+        record = self[trial.id]
+        points = [record.trial.point]
+        if record.asked_codes is not None:
+            points += self.space.decode(record.asked_codes[None])
+        shared = trial.point.keys() & record.trial.point.keys()
+        return bool(shared) and any(all(_equal(trial.point[name], point[name]) for name in shared) for point in points)
 
     def __getitem__(self, i: int) -> Record:
         """Return the record of a trial; refuse an id that does not exist."""
@@ -291,6 +301,12 @@ class Ledger:
         rows = [record.codes for record in kept]
         rows += [record.asked_codes for record in kept if record.asked_codes is not None]
         return set(self.space.keys(np.array(rows))) if rows else set()
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Return whether two settings are equal; a change of the space may have rounded a real one again."""
+    reals = isinstance(one, float) and isinstance(other, float)
+    return one == other or (reals and math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-300))
 
 
 def _seconds(seconds: float | None) -> float | None:
