@@ -17,6 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SPEC = "coupling.toml"
+ASK = ("ask", SPEC, "--format", "csv")
 Row = dict[str, str]
 
 
@@ -83,10 +84,6 @@ class Bench:
             writer.writeheader()
             writer.writerows(self.sheet)
 
-    def tell(self) -> None:
-        """Tell the whole sheet: what was told before is no change."""
-        self.bounce("tell", SPEC, "lab.csv")
-
     def edit(self, old: str, new: str) -> None:
         """Edit the spec."""
         print(f"(in {SPEC}: {old} becomes {new})")
@@ -94,69 +91,75 @@ class Bench:
         path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
 
 
+def morning(bench: Bench, day: int) -> None:
+    """Put things right, and ask for the experiments of the day."""
+    if day == 2:
+        typo = bench.sheet[3]  # a digit was lost yesterday
+        typo["value"] = str(reaction(typo))
+        bench.save()
+        bench.bounce("correct", SPEC, typo["id"], typo["value"], "--reason", "a digit was lost")
+        bench.bounce("history", SPEC)
+    if day == 6:  # a new solvent, and a new flask for what failed yesterday
+        bench.edit('"toluene"]', '"toluene", "DMF"]')
+        bench.bounce(*ASK, refused=True)  # says what would change
+        broken = next(row for row in bench.sheet if row["value"] == "failed")
+        bench.bounce("retry", SPEC, broken["id"], "--reason", "a new flask")
+        bench.take(bench.bounce(*ASK, "--change"))
+        bench.run(broken)
+    elif day == 8:  # a colleague reads along
+        asking = bench.start(*ASK)
+        reading = [bench.start(*words) for words in (("status", SPEC), ("trials", SPEC))]
+        reading.append(bench.start("export", SPEC, "for-the-group.csv"))
+        for process in reading:
+            bench.end(process)
+        bench.take(bench.end(asking))
+    elif day == 12:
+        bench.take(bench.bounce(*ASK, "-n", "6"))  # the two that were given back, too
+    else:
+        bench.take(bench.bounce(*ASK))
+
+
+def evening(bench: Bench, day: int) -> None:
+    """Run the experiments of the day, and tell what became of them."""
+    if day == 1:
+        bench.run()
+        bench.today[3]["value"] = bench.today[3]["value"][1:]  # a typo
+        bench.save()
+    elif day == 4:
+        low = bench.today[1]
+        low["temperature"] = str(int(low["temperature"]) - 4)
+        low["comment"] = "the thermostat was 4 degrees low"
+        bench.run()
+        bench.bounce("tell", SPEC, "lab.csv", refused=True)
+        bench.bounce("tell", SPEC, "lab.csv", "--as-used")
+        return
+    elif day == 5:
+        bench.run(*bench.today[:3])
+        bench.today[3]["value"] = "failed"
+        bench.today[3]["comment"] = "the flask broke"
+        bench.save()
+    elif day == 7:
+        bench.run(*bench.today[:2])
+        bench.bounce("withdraw", SPEC, *(row["id"] for row in bench.today[2:]), "--reason", "half a day only")
+    else:
+        bench.run()
+    bench.bounce("tell", SPEC, "lab.csv")  # the whole sheet: what was told before is no change
+
+
 def main(folder: Path) -> None:
     folder.mkdir(parents=True)
     for name in (SPEC, "notebook.csv", "ideas.csv"):
         shutil.copy(HERE / name, folder)
     bench = Bench(folder)
-    ask = ("ask", SPEC, "--format", "csv")
 
     print("before the first day: what is known, and what the chemist believes in")
     bench.bounce("add", SPEC, "notebook.csv", refused=True)  # one row is hotter than the spec allows
     bench.bounce("add", SPEC, "notebook.csv", "--skip-invalid", "--reason", "notebook 7")
     bench.bounce("enqueue", SPEC, "ideas.csv")
-
     for day in range(1, 13):
         print(f"\nday {day}")
-        if day == 2:
-            typo = bench.sheet[3]  # a digit was lost yesterday
-            typo["value"] = str(reaction(typo))
-            bench.save()
-            bench.bounce("correct", SPEC, typo["id"], typo["value"], "--reason", "a digit was lost")
-            bench.bounce("history", SPEC)
-        if day == 6:
-            bench.edit('"toluene"]', '"toluene", "DMF"]')
-            bench.bounce(*ask, refused=True)  # says what would change
-            broken = next(row for row in bench.sheet if row["value"] == "failed")
-            bench.bounce("retry", SPEC, broken["id"], "--reason", "a new flask")
-            bench.take(bench.bounce(*ask, "--change"))
-            bench.run(broken)
-        elif day == 8:  # a colleague reads along
-            asking = bench.start(*ask)
-            reading = [bench.start(*words) for words in (("status", SPEC), ("trials", SPEC))]
-            reading.append(bench.start("export", SPEC, "for-the-group.csv"))
-            for process in reading:
-                bench.end(process)
-            bench.take(bench.end(asking))
-        elif day == 12:
-            bench.take(bench.bounce(*ask, "-n", "6"))  # the two that were given back, too
-        else:
-            bench.take(bench.bounce(*ask))
-
-        if day == 1:
-            bench.run()
-            bench.today[3]["value"] = bench.today[3]["value"][1:]  # a typo
-            bench.save()
-        elif day == 4:
-            hot = bench.today[1]
-            hot["temperature"] = str(int(hot["temperature"]) - 4)
-            hot["comment"] = "the thermostat was 4 degrees low"
-            bench.run()
-            bench.bounce("tell", SPEC, "lab.csv", refused=True)
-            bench.bounce("tell", SPEC, "lab.csv", "--as-used")
-            continue
-        elif day == 5:
-            bench.run(*bench.today[:3])
-            bench.today[3]["value"] = "failed"
-            bench.today[3]["comment"] = "the flask broke"
-            bench.save()
-        elif day == 7:
-            bench.run(*bench.today[:2])
-            back = [row["id"] for row in bench.today[2:]]
-            bench.bounce("withdraw", SPEC, *back, "--reason", "half a day only")
-        else:
-            bench.run()
-        bench.tell()
+        morning(bench, day)
+        evening(bench, day)
 
     print("\nafter the last day")
     bench.bounce("history", SPEC)

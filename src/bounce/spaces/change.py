@@ -65,9 +65,14 @@ class Change:
         said = [f"{name} is added" for name in new if name not in old]
         said += [_difference(old[name], new[name]) for name in new if name in old and new[name] != old[name]]
         for name in [name for name in old if name not in new]:
-            fixed = f"fixed at {self.defaults[name]!r}" if name in self.defaults else "removed"
+            fixed = f"fixed at {_shown(self.defaults[name])}" if name in self.defaults else "removed"
             said.append(f"{name} is {fixed}")
         return said or ["the order of the parameters changes"]
+
+
+def _shown(value: Any) -> str:
+    """Return a value as specs write it, strings in single quotes."""
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _difference(old: Any, new: Any) -> str:
@@ -79,6 +84,6 @@ def _difference(old: Any, new: Any) -> str:
         log = "" if old.log == new.log else f", {'with' if new.log else 'without'} a log scale"
         return f"{name} ranges from {new.low!r} to {new.high!r} instead of {old.low!r} to {old.high!r}{log}"
     before, after = ([parameter.decode(code) for code in parameter.all_codes()] for parameter in (old, new))
-    parts = [f"gains {value!r}" for value in after if value not in before]
-    parts += [f"loses {value!r}" for value in before if value not in after]
+    parts = [f"gains {_shown(value)}" for value in after if value not in before]
+    parts += [f"loses {_shown(value)}" for value in before if value not in after]
     return f"{name} {' and '.join(parts) or 'has another order'}"

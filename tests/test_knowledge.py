@@ -1,0 +1,540 @@
+"""What people know, from the command line: results, starts, corrections, notes, a history, a space that changes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bounce import Binary, Categorical, InvalidTell, Real, Space, Study
+from terminal import PARAMETERS, Gate, Said, Terminal
+
+PAST = "x,deep,kernel,value,page\n0.5,yes,rbf,3.5,12\n0.25,no,poly,2.5,\n"
+FLASK = '\n[[parameters]]\nname = "flask"\ntype = "integer"\nlow = 1\nhigh = 9\n'
+
+
+@pytest.fixture
+def bounce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Terminal:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.setenv("COLUMNS", "100")
+    return Terminal(tmp_path, monkeypatch, capfd)
+
+
+def by_hand(bounce: Terminal, **keys: Any) -> Path:
+    return bounce.spec(command=None, **keys)
+
+
+def write(bounce: Terminal, text: str | bytes, name: str = "t.csv") -> str:
+    (bounce.folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return name
+
+
+def tell(bounce: Terminal, text: str, *options: str) -> Said:
+    return bounce("tell", "a.db", write(bounce, text, "told.csv"), *options)
+
+
+def states(bounce: Terminal) -> list[str]:
+    return [trial["state"] for trial in bounce.trials("a.db")]
+
+
+def actions(bounce: Terminal) -> list[str]:
+    return [entry["action"] for entry in json.loads(bounce("history", "a.db", "--json").out)]
+
+
+def exported(bounce: Terminal) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO((bounce.folder / "all.csv").read_text(encoding="utf-8"))))
+
+
+def refused(said: Said) -> str:
+    """Return the one sentence of a refusal."""
+    assert said.code == 2, said
+    assert said.out == ""
+    assert said.err.startswith("bounce: ")
+    assert said.err.count("\n") == 1
+    return said.err
+
+
+# Results that nobody asked for
+
+
+def test_past_results_are_added_and_cost_nothing(bounce: Terminal) -> None:
+    said = bounce("add", by_hand(bounce), write(bounce, PAST), "--reason", "notebook 7")
+    assert said == Said(0, "2 added; 6 left to ask\n", "")
+    trials = bounce.trials("a.db")
+    assert [(t["point"], t["value"], t["state"], t["notes"]) for t in trials] == [
+        ({"x": 0.5, "deep": True, "kernel": "rbf"}, 3.5, "added", {"page": "12"}),
+        ({"x": 0.25, "deep": False, "kernel": "poly"}, 2.5, "added", {}),
+    ]
+    status = bounce("status", "a.db").out
+    assert "done     0 of 6, 6 left to ask\n" in status
+    assert "added    2 results that were not asked for\n" in status
+    assert "time     unknown per ask" in status
+    assert "best value 2.5 (trial 1" in bounce("best", "a.db").out
+    assert bounce("history", "a.db").out.endswith(" add: trials 0 to 1 (notebook 7)\n")
+
+
+def test_added_results_are_exported_and_added_elsewhere(bounce: Terminal) -> None:
+    bounce("add", by_hand(bounce), write(bounce, PAST))
+    bounce("ask", "a.toml")
+    bounce("export", "a.db", "all.csv")
+    assert "failed or open experiments" in refused(bounce("add", by_hand(bounce, name="b"), "all.csv"))
+    said = bounce("add", "a.toml", "all.csv", "--skip-invalid", "--study", "c.db")
+    assert said.out == "2 added, 1 skipped; 6 left to ask\n"
+    assert [t["notes"] for t in bounce.trials("c.db")] == [{"page": "12"}, {}]
+    assert bounce("add", "a.toml", "a.db", "--study", "d.db").out == "2 added; 6 left to ask\n"
+    assert [t["notes"] for t in bounce.trials("d.db")] == [{"page": "12"}, {}]
+    assert "is the study itself" in refused(bounce("add", "a.toml", "a.db"))
+    assert "the study no.db does not exist" in refused(bounce("add", "a.toml", "no.db"))
+    assert not (bounce.folder / "no.db").exists()
+
+
+def test_results_of_another_space_are_refused_or_skipped(bounce: Terminal) -> None:
+    space = Space([Real("x", 0, 2), Binary("deep"), Categorical("kernel", ["rbf", "poly"])])
+    with Study.open("other.db", space=space, budget=3) as other:
+        other.add([{"x": 1.5, "deep": True, "kernel": "rbf"}, {"x": 0.5, "deep": True, "kernel": "rbf"}], [1.0, 2.0])
+    by_hand(bounce)
+    said = refused(bounce("add", "a.toml", "other.db"))
+    assert said == "bounce: other.db, trial 0: 'x' must lie between 0.0 and 1.0, not 1.5\n"
+    assert bounce.trials("a.db") == []
+    said = bounce("add", "a.toml", "other.db", "--skip-invalid").out
+    assert said == "1 added, 1 skipped; 6 left to ask\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "wrong"),
+    [
+        ("1.5,yes,rbf,1,", "'x' must lie between 0.0 and 1.0, not 1.5"),
+        ("0.5,perhaps,rbf,1,", "'deep' must be true or false, not 'perhaps'"),
+        ("0.5,yes,RBF,1,", "'kernel' must be one of rbf, poly, linear, not 'RBF'"),
+        ("0.5,yes,,1,", "the row has no value for 'kernel'"),
+        ("0.5,yes,rbf,failed,", "the row has no value: only results can be added, not failed or open experiments"),
+        ("0.5,yes,rbf,nan,", "a value must be a finite number or 'failed', not 'nan'"),
+        ('"0,5",yes,rbf,1,', "'x' must be a number, not '0,5': write a decimal point, 0.5"),
+        ('0.5,yes,rbf,"1,5",', "a value must be a finite number or 'failed', not '1,5': write a decimal point, 1.5"),
+    ],
+)
+def test_a_wrong_row_is_refused_or_skipped_with_its_reason(bounce: Terminal, row: str, wrong: str) -> None:
+    bounce("add", by_hand(bounce), write(bounce, PAST))
+    table = write(bounce, PAST + row + "\n")
+    assert refused(bounce("add", "a.toml", table)) == f"bounce: t.csv, row 4: {wrong}\n"
+    assert len(bounce.trials("a.db")) == 2
+    said = bounce("add", "a.toml", table, "--skip-invalid")
+    assert said == Said(0, "2 added, 1 skipped; 6 left to ask\n", f"skipped: t.csv, row 4: {wrong}\n")
+    assert len(bounce.trials("a.db")) == 4
+
+
+@pytest.mark.parametrize(
+    ("table", "wrong"),
+    [
+        (PAST.replace(",", ";"), "the columns are separated by semicolons: save the table with commas"),
+        (PAST.replace("x,", "x [mol/l],"), "the column 'x [mol/l]' must be called 'x', the name of the parameter"),
+        (PAST.replace("kernel", "Kernel"), "the column 'Kernel' must be called 'kernel', the name of the parameter"),
+        (PAST.replace("value", "yield"), "the column 'value' is missing; the columns are x, deep, kernel, yield, page"),
+        ("x,x,deep,kernel,value\n", "the column 'x' appears twice"),
+        (PAST.encode("utf-16"), "the table must be UTF-8; save it as 'CSV UTF-8'"),
+    ],
+)
+def test_tables_of_spreadsheets_that_cannot_be_read_are_explained(
+    bounce: Terminal, table: str | bytes, wrong: str
+) -> None:
+    assert refused(bounce("add", by_hand(bounce), write(bounce, table))) == f"bounce: t.csv, row 1: {wrong}\n"
+    assert bounce.trials("a.db") == []
+
+
+def test_byte_order_marks_line_ends_and_empty_columns_of_spreadsheets_do_no_harm(bounce: Terminal) -> None:
+    lines = [line + ",," for line in PAST.splitlines()]
+    lines = [*lines[:2], lines[2] + ",,", ",,,,,,", lines[1]]  # a longer row, an empty one, a repeated one
+    table = write(bounce, b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
+    assert bounce("add", by_hand(bounce), table).out == "3 added; 6 left to ask\n"
+
+
+# Points to try first
+
+
+def test_points_are_tried_first_in_their_order(bounce: Terminal) -> None:
+    bounce("add", by_hand(bounce), write(bounce, PAST))
+    table = write(bounce, "kernel,x,idea\nlinear,0.75,of a colleague\n,0.125,\n")
+    assert bounce("enqueue", "a.toml", table, "--reason", "why not") == Said(0, "2 queued; 6 left to ask\n", "")
+    assert states(bounce) == ["added", "added", "queued", "queued"]
+    assert "pending  0, 2 queued\n" in bounce("status", "a.db").out
+    assert tell(bounce, "id,value\n2,1\n").err.endswith(
+        "row 2: trial 2 is queued and cannot be told: bounce ask gives it out first\n"
+    )
+    asked = list(csv.DictReader(io.StringIO(bounce("ask", "a.toml", "-n", "3", "--format", "csv").out)))
+    assert [(row["id"], row["x"], row["deep"], row["kernel"]) for row in asked[:2]] == [
+        ("2", "0.75", "false", "linear"),  # deep is that of the best result
+        ("3", "0.125", "false", "poly"),
+    ]
+    assert asked[0]["idea"] == "of a colleague"
+    assert actions(bounce) == ["add", "enqueue", "enqueue"]
+
+
+def test_a_table_of_points_without_a_parameter_is_refused(bounce: Terminal) -> None:
+    by_hand(bounce)
+    said = refused(bounce("enqueue", "a.toml", write(bounce, "temperature\n20\n")))
+    assert said.endswith("row 1: no column is a parameter (x, deep, kernel); the columns are temperature\n")
+    assert "semicolons" in refused(bounce("enqueue", "a.toml", write(bounce, "x;deep\n0,5;yes\n")))
+    assert "must be called 'x'" in refused(bounce("enqueue", "a.toml", write(bounce, "x (mol),deep\n0.5,yes\n")))
+    assert "must lie between" in refused(bounce("enqueue", "a.toml", write(bounce, "x\n0.5\n1.5\n")))
+    assert "no rows below the header" in refused(bounce("enqueue", "a.toml", write(bounce, "x,deep\n")))
+    assert bounce.trials("a.db") == []
+
+
+def test_starts_of_a_spec_are_tried_first(bounce: Terminal) -> None:
+    by_hand(bounce, parameters=PARAMETERS + '\n[[start]]\nx = 0.5\n\n[[start]]\nx = 0.75\nkernel = "poly"\n')
+    bounce("ask", "a.toml", "-n", "2")
+    assert [trial["point"]["x"] for trial in bounce.trials("a.db")] == [0.5, 0.75]
+    assert bounce("history", "a.db").out.endswith(" begin: 0 known results, 2 start points\n")
+
+
+def test_starts_are_not_lost_if_the_first_command_was_killed(bounce: Terminal) -> None:
+    spec = by_hand(bounce)
+    bounce("add", spec, write(bounce, "x\n"))  # refused, but the study exists
+    assert bounce.trials("a.db") == []
+    by_hand(bounce, parameters=PARAMETERS + "\n[[start]]\nx = 0.5\n")
+    bounce("ask", "a.toml")
+    assert [trial["point"]["x"] for trial in bounce.trials("a.db")] == [0.5]
+
+
+# Telling
+
+
+def test_the_same_sheet_is_told_again_and_again(bounce: Terminal) -> None:
+    by_hand(bounce)
+    bounce("ask", "a.toml", "-n", "3")
+    sheet = "id,value,colour\n0,1.5,red\n1,failed,\n2,,\n"
+    assert tell(bounce, sheet).out == "2 stored; 1 pending, 3 left to ask\n"
+    assert tell(bounce, sheet).out == "0 stored, 2 unchanged; 1 pending, 3 left to ask\n"
+    grown = sheet.replace("2,,", "2,2.5,")
+    assert tell(bounce, grown).out == "1 stored, 2 unchanged; 0 pending, 3 left to ask\n"
+    said = refused(tell(bounce, grown.replace("0,1.5", "0,1.6")))
+    assert "trial 0 is already done with the value 1.5. To correct it: bounce correct STUDY 0 VALUE" in said
+    assert "trial 1 is already failed" in refused(tell(bounce, grown.replace("1,failed", "1,3")))
+    assert bounce.trials("a.db")[0]["notes"] == {"colour": "red"}
+    assert actions(bounce) == []
+
+
+def test_settings_that_differ_are_refused_unless_they_were_really_used(bounce: Terminal) -> None:
+    by_hand(bounce)
+    bounce("ask", "a.toml", "-n", "2")
+    asked = bounce.trials("a.db")
+    sheet = "id,x,value\n0,0.3,1\n1,,2\n"
+    said = refused(tell(bounce, sheet))
+    assert f"row 2: trial 0 has other settings here: x is 0.3, not {asked[0]['point']['x']!r}." in said
+    assert said.endswith("If these were really used, add --as-used\n")
+    assert bounce.trials("a.db") == asked
+    assert tell(bounce, sheet, "--as-used").out == "2 stored; 0 pending, 4 left to ask\n"
+    trials = bounce.trials("a.db")
+    assert trials[0]["point"] == asked[0]["point"] | {"x": 0.3}
+    assert trials[1]["point"] == asked[1]["point"]
+    assert actions(bounce) == ["tell"]
+    assert bounce("history", "a.db").out.endswith(f" tell trial 0: x {asked[0]['point']['x']!r} -> 0.3\n")
+    assert tell(bounce, sheet).out == "0 stored, 2 unchanged; 0 pending, 4 left to ask\n"
+    assert "bounce correct STUDY 0 --set" in refused(tell(bounce, sheet.replace("0.3", "0.4"), "--as-used"))
+
+
+@pytest.mark.parametrize("digits", [15, 10, 6])
+def test_numbers_that_a_spreadsheet_has_rounded_are_those_that_were_asked_for(bounce: Terminal, digits: int) -> None:
+    by_hand(bounce)
+    bounce("ask", "a.toml", "-n", "6")
+    asked = bounce.trials("a.db")
+    rows = "".join(f"{t['id']},{t['point']['x']:.{digits}g},1\n" for t in asked)
+    for options in ((), ("--as-used",)):
+        assert tell(bounce, "id,x,value\n" + rows, *options).code == 0
+        assert [t["point"] for t in bounce.trials("a.db")] == [t["point"] for t in asked]
+    assert actions(bounce) == []
+
+
+# Mistakes
+
+
+def finished(bounce: Terminal) -> None:
+    """Ask for four trials; 0 and 1 get values, 2 fails, 3 stays pending."""
+    by_hand(bounce)
+    bounce("ask", "a.toml", "-n", "4")
+    assert tell(bounce, "id,value\n0,1.5\n1,2.5\n2,failed\n").code == 0
+
+
+def test_a_value_is_corrected_and_the_history_has_the_one_before(bounce: Terminal) -> None:
+    finished(bounce)
+    said = bounce("correct", "a.db", "0", "-0.5", "--reason", "a typo")
+    assert said == Said(0, "trial 0 is corrected; bounce history shows what was there before\n", "")
+    assert bounce.trials("a.db")[0]["value"] == -0.5
+    assert bounce("correct", "a.db", "0", "-0.5").out == "trial 0 said so already\n"
+    assert bounce("history", "a.db").out.endswith(" correct trial 0: value 1.5 -> -0.5 (a typo)\n")
+    (entry,) = json.loads(bounce("history", "a.db", "--json").out)
+    assert entry | {"time": ""} == {
+        "time": "",
+        "action": "correct",
+        "trial": 0,
+        "before": {"value": 1.5},
+        "after": {"value": -0.5},
+        "reason": "a typo",
+    }
+    assert "best value -0.5" in bounce("best", "a.db").out
+
+
+def test_settings_are_corrected(bounce: Terminal) -> None:
+    finished(bounce)
+    before = bounce.trials("a.db")[1]["point"]
+    kernel = "poly" if before["kernel"] != "poly" else "rbf"
+    assert bounce("correct", "a.db", "1", "--set", "x=0.5", "--set", f"kernel={kernel}").code == 0
+    trial = bounce.trials("a.db")[1]
+    assert trial["point"] == before | {"x": 0.5, "kernel": kernel}
+    assert trial["value"] == 2.5
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (["9", "1"], "there is no trial 9: the ids are 0 to 3"),
+        (["9", "--set", "x=0.5"], "there is no trial 9: the ids are 0 to 3"),
+        (["0"], "trial 0: give the right value, or the right point"),
+        (["0", "--set", "y=0.5"], "--set takes NAME=VALUE with the name of a parameter (x, deep, kernel), not 'y=0.5'"),
+        (["0", "--set", "x"], "--set takes NAME=VALUE with the name of a parameter (x, deep, kernel), not 'x'"),
+        (["0", "--set", "x=2"], "'x' must lie between 0.0 and 1.0, not 2.0"),
+        (["0", "1,5"], "the right value must be a number, such as 0.82, not '1,5'"),
+        (["0", "nan"], "a value must be a finite number, not nan"),
+        (["2", "1"], "trial 2 is failed, not done or added"),
+        (["3", "1"], "trial 3 is pending, not done or added"),
+    ],
+)
+def test_a_wrong_correction_is_refused(bounce: Terminal, words: list[str], wrong: str) -> None:
+    finished(bounce)
+    before = bounce.trials("a.db")
+    assert refused(bounce("correct", "a.db", *words)) == f"bounce: {wrong}\n"
+    assert bounce.trials("a.db") == before
+    assert bounce("history", "a.db").out == "nothing was changed by hand\n"
+
+
+def test_failed_trials_are_retried(bounce: Terminal) -> None:
+    finished(bounce)
+    tell(bounce, "id,value\n3,failed\n")
+    assert bounce("retry", "a.db", "3", "--reason", "power is back").out == "1 pending again\n"
+    assert states(bounce) == ["done", "done", "failed", "pending"]
+    assert bounce("retry", "a.db").out == "1 pending again\n"
+    assert states(bounce) == ["done", "done", "pending", "pending"]
+    assert bounce("retry", "a.db").out == "no trial has failed\n"
+    assert refused(bounce("retry", "a.db", "0")) == "bounce: trial 0 is done, not failed\n"
+    assert tell(bounce, "id,value\n2,1\n3,2\n").out == "2 stored; 0 pending, 2 left to ask\n"
+    assert actions(bounce) == ["retry", "retry"]
+
+
+def test_pending_trials_are_given_back(bounce: Terminal) -> None:
+    finished(bounce)
+    assert bounce("withdraw", "a.db", "3", "--reason", "no time").out == "1 withdrawn; 0 pending, 3 left to ask\n"
+    assert states(bounce) == ["done", "done", "failed", "withdrawn"]
+    assert bounce("history", "a.db").out.endswith(' withdraw trial 3: state "pending" -> "withdrawn" (no time)\n')
+    assert "trial 3 is withdrawn and cannot be told" in refused(tell(bounce, "id,value\n3,1\n"))
+    assert tell(bounce, "id,value\n0,1.5\n3,\n").code == 0
+    for id, state in (("0", "done"), ("2", "failed"), ("3", "withdrawn")):
+        assert refused(bounce("withdraw", "a.db", id)) == f"bounce: trial {id} is {state}, not pending or queued\n"
+    bounce("ask", "a.toml", "-n", "2")
+    assert "named twice" in refused(bounce("withdraw", "a.db", "4", "4"))
+    assert "there is no trial 9" in refused(bounce("withdraw", "a.db", "4", "9"))
+    assert states(bounce)[4:] == ["pending", "pending"]
+
+
+def test_notes_are_kept_and_exported(bounce: Terminal) -> None:
+    finished(bounce)
+    assert bounce("note", "a.db", "0", "grün, cloudy").out == "trial 0 has a note\n"
+    assert "there is no trial 9" in refused(bounce("note", "a.db", "9", "x"))
+    bounce("export", "a.db", "all.csv")
+    rows = exported(bounce)
+    assert [row["note"] for row in rows] == ["grün, cloudy", "", "", ""]
+    assert bounce("history", "a.db").out.endswith(' note trial 0: note "grün, cloudy"\n')
+
+
+def test_a_study_without_changes_has_an_empty_history(bounce: Terminal) -> None:
+    finished(bounce)
+    assert bounce("history", "a.db").out == "nothing was changed by hand\n"
+    assert json.loads(bounce("history", "a.db", "--json").out) == []
+
+
+def test_an_ask_says_what_it_reserves(bounce: Terminal) -> None:
+    by_hand(bounce, budget=40)
+    said = bounce("ask", "a.toml", "-n", "100", "--format", "csv")
+    assert said.err.startswith("bounce: this reserves 40 of the 40 trials that are left.")
+    assert said.out.count("\n") == 41
+    assert bounce("withdraw", "a.db", *map(str, range(40))).out == "40 withdrawn; 0 pending, 40 left to ask\n"
+    assert bounce("ask", "a.toml", "-n", "4", "--format", "csv").err == ""
+
+
+# Runs
+
+
+def test_a_run_retries_what_failed(bounce: Terminal) -> None:
+    bounce.spec(command=["sh", "-c", 'test "$BOUNCE_TRIAL" = 0 || test -e repaired || exit 3; echo "$0"', "{x}"])
+    assert bounce("run", "a.toml", "--quiet").code == 0
+    assert states(bounce) == ["done"] + ["failed"] * 5
+    (bounce.folder / "repaired").touch()
+    assert bounce("run", "a.toml", "--quiet", "--retry-failed").code == 0
+    assert states(bounce) == ["done"] * 6
+    assert actions(bounce) == ["retry"] * 5
+
+
+def test_nothing_is_changed_while_a_run_goes_on_but_everything_can_be_read(bounce: Terminal, tmp_path: Path) -> None:
+    gate = Gate(tmp_path)
+    try:
+        bounce.spec(command=gate.command)
+        with bounce.start("run", "a.toml", "--quiet") as process:
+            gate.wait()
+            for words in (
+                ["add", "a.toml", write(bounce, PAST)],
+                ["enqueue", "a.toml", write(bounce, "x\n0.5\n", "e.csv")],
+                ["correct", "a.db", "0", "1"],
+                ["withdraw", "a.db", "0"],
+                ["note", "a.db", "0", "x"],
+            ):
+                said = bounce(*words)
+                assert said.code == 3
+                assert "is being run by process" in said.err
+            for words in (["status"], ["trials"], ["history"], ["best"]):
+                assert bounce(words[0], "a.db").code == 0
+            gate.open()
+            gate.let()
+            process.communicate(timeout=60)
+    finally:
+        gate.close()
+    assert states(bounce) == ["done"] * 6
+
+
+# A space that changes
+
+
+def test_a_changed_spec_says_what_would_change_and_changes_it_when_told_to(bounce: Terminal) -> None:
+    finished(bounce)
+    before = bounce.trials("a.db")
+    by_hand(bounce, parameters=PARAMETERS.replace('"linear"', '"linear", "mlp"').replace("1.0", "2.0"))
+    for words in (["ask"], ["add", write(bounce, PAST)], ["enqueue", write(bounce, "x\n0.5\n", "e.csv")]):
+        sentence = refused(bounce(words[0], "a.toml", *words[1:]))
+        assert ": x ranges from 0.0 to 2.0 instead of 0.0 to 1.0; kernel gains 'mlp'. " in sentence
+        assert "use bounce ask with --change: old results stay where they fit" in sentence
+    assert bounce.trials("a.db") == before
+    said = bounce("ask", "a.toml", "--change", "--pending")  # changes, and asks for nothing
+    assert said.err == "bounce: changed: x ranges from 0.0 to 2.0 instead of 0.0 to 1.0; kernel gains 'mlp'\n"
+    after = bounce.trials("a.db")
+    assert [t["value"] for t in after] == [t["value"] for t in before]
+    assert [t["point"] for t in after] == [t["point"] | {"x": pytest.approx(t["point"]["x"])} for t in before]
+    assert bounce("ask", "a.toml").code == 0
+    assert bounce("history", "a.db").out.endswith(
+        " change: x ranges from 0.0 to 2.0 instead of 0.0 to 1.0; kernel gains 'mlp'\n"
+    )
+
+
+def test_trials_that_no_longer_fit_stay_in_every_table(bounce: Terminal) -> None:
+    bounce("add", by_hand(bounce), write(bounce, PAST))
+    bounce("enqueue", "a.toml", write(bounce, "x,kernel\n0.5,poly\n0.5,rbf\n", "e.csv"))
+    bounce("ask", "a.toml")
+    tell(bounce, "id,kernel,value\n2,poly,4\n")
+    narrow = PARAMETERS.replace('"poly", ', "") + FLASK
+    by_hand(bounce, parameters=narrow)
+    assert "'flask' is new. Write its value in the trials so far" in refused(bounce("ask", "a.toml", "--change"))
+    by_hand(bounce, parameters=narrow + "default = 3\n")
+    said = bounce("ask", "a.toml", "--change")
+    assert said.code == 0
+    assert said.err == (
+        "bounce: changed: flask is added; kernel loses 'poly'; 2 trials no longer fit and leave the model\n"
+    )
+    assert states(bounce) == ["added", "outside", "outside", "pending"]
+    assert [t["point"].get("flask") for t in bounce.trials("a.db")] == [3, None, None, 3]
+    table = bounce("trials", "a.db").out
+    assert "flask" in table
+    for form in ("csv", "json", "parquet"):
+        assert bounce("export", "a.db", f"all.{form}").code == 0
+    rows = exported(bounce)
+    assert [row["flask"] for row in rows] == ["3", "", "", "3"]
+    assert [row["kernel"] for row in rows] == ["rbf", "poly", "poly", "rbf"]
+    assert "done     0 of 6, 4 left to ask\n" in bounce("status", "a.db").out
+    assert "outside  2 trials that no longer fit the space\n" in bounce("status", "a.db").out
+    assert tell(bounce, "id,kernel,value\n2,poly,4\n3,,5\n").out == "1 stored, 1 unchanged; 0 pending, 4 left to ask\n"
+    assert "trial 2 is outside and cannot be told" in refused(tell(bounce, "id,value\n2,7\n"))
+    assert bounce("history", "a.db").out.endswith("kernel loses 'poly'; 2 trials no longer fit\n")
+
+
+def test_a_trial_is_the_same_after_a_correction_and_after_a_change() -> None:
+    space = Space([Real("x", 0, 1), Binary("deep")])
+    with Study.open(space=space, budget=6, seed=0) as study:
+        one, two = study.ask(2)
+        study.tell(one, 1.0, point=one.point | {"x": 0.5})
+        study.note(one, "its point is the one that was asked for")
+        study.correct(one, 2.0)
+        study.change(Space([Real("x", 0, 3), Binary("deep"), Binary("new")]), {"new": False})
+        study.tell(two, 3.0)
+        assert [trial.value for trial in study.trials] == [2.0, 3.0]
+        with pytest.raises(InvalidTell, match="belongs to another run"):
+            study.note(replace(two, point=two.point | {"x": 0.123}), "another point")
+
+
+def test_a_frame_has_the_columns_of_both_spaces() -> None:
+    pytest.importorskip("pandas")
+    with Study.open(space=Space([Real("x", 0, 1), Binary("deep")]), budget=6, seed=0) as study:
+        study.add([{"x": 0.5, "deep": True}, {"x": 1.0, "deep": True}], [1.0, 2.0])
+        study.change(Space([Real("x", 0, 0.5), Binary("new")]), {"new": False})
+        frame = study.to_frame()
+    assert list(frame.columns[:5]) == ["id", "x", "new", "deep", "value"]
+    assert frame["state"].tolist() == ["added", "outside"]
+
+
+def test_a_parameter_is_removed_or_fixed(bounce: Terminal) -> None:
+    bounce("add", by_hand(bounce), write(bounce, PAST))
+    without = PARAMETERS.replace('\n[[parameters]]\nname = "deep"\ntype = "binary"\n', "")
+    by_hand(bounce, parameters=without + "\n[fixed]\ndeep = true\n")
+    assert "deep is fixed at true. To continue" in refused(bounce("ask", "a.toml"))
+    assert bounce("ask", "a.toml", "--change").code == 0
+    assert states(bounce) == ["added", "outside", "pending"]
+    assert bounce("trials", "a.db").code == 0
+    assert bounce("export", "a.db", "all.csv").code == 0
+    rows = exported(bounce)
+    assert [row["deep"] for row in rows] == ["", "false", ""]
+
+
+def test_a_run_continues_in_a_changed_space(bounce: Terminal) -> None:
+    bounce.spec()
+    bounce("run", "a.toml", "--quiet")
+    wider = PARAMETERS.replace("high = 1.0", "high = 2.0")
+    bounce.spec(budget=8, parameters=wider)
+    assert "use bounce run with --change" in refused(bounce("run", "a.toml"))
+    assert bounce("run", "a.toml", "--change", "--quiet").code == 0
+    assert states(bounce) == ["done"] * 8
+    assert actions(bounce) == ["change", "extend"]
+
+
+# Odd names and old files
+
+
+def test_parameters_named_like_columns_keep_their_values(bounce: Terminal) -> None:
+    odd = (
+        '[[parameters]]\nname = "value"\ntype = "real"\nlow = 0\nhigh = 1\n'
+        '[[parameters]]\nname = "stir rate"\ntype = "integer"\nlow = 0\nhigh = 900\n'
+        '[[parameters]]\nname = "note"\ntype = "categorical"\nchoices = ["a", "b", ""]\n'
+    )
+    by_hand(bounce, parameters=odd)
+    table = write(bounce, "point.value,stir rate,note,value\n0.5,300.0,,7\n")
+    assert bounce("add", "a.toml", table).out == "1 added; 6 left to ask\n"
+    assert bounce("correct", "a.db", "0", "--set", "stir rate=301", "--set", "value=0.25", "--set", "note=a").code == 0
+    assert bounce.trials("a.db")[0]["point"] == {"value": 0.25, "stir rate": 301, "note": "a"}
+    assert bounce("history", "a.db").out.endswith('value 0.5 -> 0.25, stir rate 300 -> 301, note "" -> "a"\n')
+    bounce("export", "a.db", "all.csv")
+    assert bounce("add", "a.toml", "all.csv").out == "1 added; 6 left to ask\n"
+
+
+def test_a_study_of_the_first_version_takes_what_people_know(bounce: Terminal) -> None:
+    shutil.copy(Path(__file__).parent / "fixtures" / "study_v1.db", bounce.folder / "a.db")
+    before = bounce.trials("a.db")
+    assert bounce("history", "a.db").out == "nothing was changed by hand\n"
+    done = next(trial for trial in before if trial["state"] == "done")
+    assert bounce("correct", "a.db", str(done["id"]), "0.5").code == 0
+    assert bounce("note", "a.db", str(done["id"]), "old").code == 0
+    after = bounce.trials("a.db")
+    assert len(after) == len(before)
+    assert after[done["id"]]["value"] == 0.5
+    assert actions(bounce) == ["correct", "note"]
