@@ -259,20 +259,27 @@ class Ledger:
         """Return the same trials in another space: what no longer fits stays, outside of it.
 
         `translate` turns a point of this space into one of the other, or None. Pending and queued trials that no longer
-        fit cost nothing.
+        fit cost nothing. A result that was left outside by an earlier change returns if its point is one of the new
+        space as it is.
         """
         ledger = Ledger(space)
         ledger.tells = self.tells
         for record in self.records:
             trial = record.trial
-            point = None if record.was is not None else translate(dict(trial.point))
+            if record.was is None:
+                point = translate(dict(trial.point))
+            else:
+                again = record.was != "withdrawn" and trial.point.keys() == {p.name for p in space.parameters}
+                point = dict(trial.point) if again else None
             try:
                 codes = None if point is None else space.encode([point])[0]
             except InvalidPoint:
                 codes = None
             if codes is not None:
-                fitting = replace(trial, point=space.decode(codes[None])[0])
-                ledger.records.append(replace(record, trial=fitting, codes=codes, asked_codes=None))
+                fitting = replace(trial, point=space.decode(codes[None])[0], state=record.was or trial.state)
+                ledger.records.append(replace(record, trial=fitting, codes=codes, asked_codes=None, was=None))
+                if record.was is not None:
+                    ledger._told(record.id)
                 continue
             was: State = "withdrawn" if trial.state in ("pending", "queued") else record.was or trial.state
             outside = replace(record, trial=replace(trial, state="outside"), codes=np.zeros(len(space)), was=was)
