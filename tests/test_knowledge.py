@@ -195,6 +195,15 @@ def test_starts_of_a_spec_are_tried_first(bounce: Terminal) -> None:
     assert bounce("history", "a.db").out.endswith(" begin: 0 known results, 2 start points\n")
 
 
+def test_starts_that_come_too_late_are_pointed_out(bounce: Terminal) -> None:
+    bounce("ask", by_hand(bounce))
+    by_hand(bounce, parameters=PARAMETERS + "\n[[start]]\nx = 0.5\n")
+    said = bounce("ask", "a.toml")
+    assert said.code == 0
+    assert said.err.startswith("bounce: start points of a spec are used only when its study is created.")
+    assert bounce("status", "a.toml").err == ""
+
+
 def test_starts_are_not_lost_if_the_first_command_was_killed(bounce: Terminal) -> None:
     spec = by_hand(bounce)
     bounce("add", spec, write(bounce, "x\n"))  # refused, but the study exists
@@ -472,6 +481,28 @@ def test_a_trial_is_the_same_after_a_correction_and_after_a_change() -> None:
         assert [trial.value for trial in study.trials] == [2.0, 3.0]
         with pytest.raises(InvalidTell, match="belongs to another run"):
             study.note(replace(two, point=two.point | {"x": 0.123}), "another point")
+
+
+def test_results_return_when_a_change_is_undone(tmp_path: Path) -> None:
+    space = Space([Real("x", 0, 1), Binary("deep"), Binary("hot")])
+    points = [{"x": x, "deep": False, "hot": hot} for x in (0.25, 0.75) for hot in (False, True)]
+    with Study.open(tmp_path / "a.db", space=space, budget=6, seed=0) as study:
+        study.add(points, [4.0, 3.0, 2.0, 1.0])
+        study.enqueue(points[0] | {"x": 0.9})
+        study.enqueue(points[0] | {"x": 0.95})
+        study.fail(study.ask(1), "it broke")
+        study.change(Space([Real("x", 0, 0.5), *space.parameters[1:]]))
+        assert [trial.state for trial in study.trials] == ["added", "added", *["outside"] * 4]
+        study.change(space)
+        assert [trial.state for trial in study.trials] == [*["added"] * 4, "failed", "outside"]
+        assert study.remaining == 5
+        assert study.best == study.trials[3]
+        study.change(Space(space.parameters[:2]), {"hot": False})
+        study.change(Space([Real("x", 0, 2), space.parameters[1]]))  # what has another value of hot stays outside
+        assert [trial.state for trial in study.trials][:4] == ["added", "outside", "added", "outside"]
+        study.ask(2)
+    with Study.open(tmp_path / "a.db") as study:
+        assert len(study.pending) == 2
 
 
 def test_a_frame_has_the_columns_of_both_spaces() -> None:

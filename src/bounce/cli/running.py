@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bounce.cli.studies import Change, SpecPath, StudyPath, described_study, place, print_result
+from bounce.cli.studies import Change, SpecPath, StudyPath, described_study, place, print_result, say_unused_starts
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -63,6 +63,8 @@ def run(
     evaluator = _evaluator(described, path, dask=dask is not None)
     options = {} if method is None else {"method": method}
     with _executor(dask) as executor, described_study(described, path, options, change=change) as opened:
+        if not quiet:
+            say_unused_starts(described, opened)
         if retry_failed:
             opened.retry(reason="run --retry-failed")
         with _reported(opened, as_json=as_json), _shown(opened, described.name, quiet=quiet, as_json=as_json) as show:

@@ -283,6 +283,8 @@ def open_study(target: Path, study: Path | None, *, create: bool = False, change
         if not create and not path.exists():
             raise InvalidStudy(f"the study {path} does not exist; bounce {_next(described)} {target} creates it")
         with described_study(described, path, {}, change=change) if create else Study.open(path) as opened:
+            if create:
+                say_unused_starts(described, opened)
             yield opened
     else:
         if study is not None:
@@ -293,6 +295,16 @@ def open_study(target: Path, study: Path | None, *, create: bool = False, change
             raise InvalidStudy(f"the study {target} does not exist; bounce run or bounce ask with its spec creates it")
         with Study.open(target) as opened:
             yield opened
+
+
+def say_unused_starts(described: Spec, opened: Study) -> None:
+    """Warn of start points that were written into a spec after its study was created."""
+    begun = next((entry.after["start"] for entry in opened.history if entry.action == "begin" and entry.after), 0)
+    if len(described.start) > begun:
+        print(
+            "bounce: start points of a spec are used only when its study is created. bounce enqueue adds points now",
+            file=sys.stderr,
+        )
 
 
 def _next(described: Spec) -> str:
