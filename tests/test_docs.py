@@ -19,7 +19,7 @@ import bounce
 from bounce import Method, Study
 from bounce.optimizer.options import Options
 from bounce.spec.spec import OPTIONS, TOP
-from bounce.study.minimize import HOW
+from bounce.study.minimize import BESIDE
 from bounce.subspace.schedule import Schedule
 from pages import Block, blocks, run
 from spaces import binary
@@ -88,9 +88,9 @@ def test_every_option_is_listed_with_its_default() -> None:
 def test_every_argument_of_a_run_is_listed_with_its_default() -> None:
     listed = {in_code(name)[0]: in_code(default)[0] for name, default, *_ in rows("options.md", "argument | default")}
     taken = inspect.signature(bounce.minimize).parameters
-    assert list(listed) == ["path", *HOW]
+    assert tuple(listed) == tuple(BESIDE)
     assert {name: ast.literal_eval(text) for name, text in listed.items()} == {
-        name: taken[name].default for name in listed
+        name: taken[name].default for name in BESIDE
     }
 
 

@@ -295,7 +295,7 @@ def test_settings_are_corrected(bounce: Terminal) -> None:
     finished(bounce)
     before = bounce.trials("a.db")[1]["point"]
     kernel = "poly" if before["kernel"] != "poly" else "rbf"
-    assert bounce("correct", "a.db", "1", "--set", "x=0.5", "--set", f"kernel={kernel}").code == 0
+    assert bounce("correct", "a.db", "1", "--set", "x = 0.5", "--set", f"kernel={kernel}").code == 0
     trial = bounce.trials("a.db")[1]
     assert trial["point"] == before | {"x": 0.5, "kernel": kernel}
     assert trial["value"] == 2.5

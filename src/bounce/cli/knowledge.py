@@ -113,6 +113,8 @@ def correct(
         point: dict[str, Any] | None = None
         for setting in settings or ():
             name, equals, text = setting.partition("=")
+            if name not in parameters:
+                name, text = name.strip(), text.strip()
             if not equals or name not in parameters:
                 raise InvalidInput(
                     f"--set takes NAME=VALUE with the name of a parameter ({', '.join(parameters)}), not {setting!r}"
