@@ -116,9 +116,9 @@ def test_results_of_another_space_are_refused_or_skipped(bounce: Terminal) -> No
         ("0.5,yes,RBF,1,", "'kernel' must be one of rbf, poly, linear, not 'RBF'"),
         ("0.5,yes,,1,", "the row has no value for 'kernel'"),
         ("0.5,yes,rbf,failed,", "the row has no value: only results can be added, not failed or open experiments"),
-        ("0.5,yes,rbf,nan,", "a value must be a finite number or 'failed', not 'nan'"),
+        ("0.5,yes,rbf,nan,", "a value must be a finite number, not 'nan'"),
         ('"0,5",yes,rbf,1,', "'x' must be a number, not '0,5': write a decimal point, 0.5"),
-        ('0.5,yes,rbf,"1,5",', "a value must be a finite number or 'failed', not '1,5': write a decimal point, 1.5"),
+        ('0.5,yes,rbf,"1,5",', "a value must be a finite number, not '1,5': write a decimal point, 1.5"),
     ],
 )
 def test_a_wrong_row_is_refused_or_skipped_with_its_reason(bounce: Terminal, row: str, wrong: str) -> None:
