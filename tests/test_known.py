@@ -176,6 +176,14 @@ def test_a_partial_point_is_completed_from_the_best_one() -> None:
         optimizer.enqueue({"nonsense": 1})
 
 
+def test_a_refused_start_changes_nothing() -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    before = optimizer.state_dict()
+    with pytest.raises(InvalidPoint, match="point 0: 'a' must lie between"):
+        optimizer.enqueue({"a": 7})
+    assert optimizer.state_dict() == before
+
+
 def test_the_point_that_was_really_used_is_what_the_model_sees() -> None:
     optimizer = Bounce(SPACE, 10, seed=0)
     (trial,) = optimizer.ask()

@@ -241,7 +241,12 @@ class Bounce:
     ) -> list[Trial]:
         """Have points asked for first, in order. What a point leaves out is taken from the best one known, or drawn."""
         several = [points] if isinstance(points, Mapping) else list(points)
-        codes = self._encoded([self._completed(point) for point in several])
+        saved = self._rng.bit_generator.state
+        try:
+            codes = self._encoded([self._completed(point) for point in several])
+        except InvalidInput:
+            self._rng.bit_generator.state = saved  # as if nothing had been asked
+            raise
         ids = self._ledger.enqueue(codes, self._head.stage, notes)
         return [_snapshot(self._ledger[i]) for i in ids]
 
