@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from bounce import Categorical, InvalidState, Ordinal, Space
 from bounce.spaces.parameters import Kind
-from bounce.subspace.embedding import Embedding, bins_per_kind
+from bounce.subspace.code_tables import bins_per_kind
+from bounce.subspace.embedding import Embedding
 from spaces import binary, generators, mixed, reals, spaces
 
 

@@ -35,7 +35,7 @@ from bounce import (
 from bounce.optimizer import state
 from bounce.optimizer.ledger import Outcome
 from bounce.spec.tables import to_csv
-from bounce.study import storage
+from bounce.study import schema, storage
 from bounce.study.storage import Storage
 from objectives import mixed, value
 
@@ -197,7 +197,7 @@ def test_an_older_study_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = tmp_path / "a.db"
     with Study.open(path, space=mixed(), budget=5, seed=0) as study:
         study.tell(study.ask(), [1.5])
-    monkeypatch.setattr(storage, "MIGRATIONS", (*storage.MIGRATIONS, "ALTER TABLE trials ADD COLUMN note TEXT"))
+    monkeypatch.setattr(storage, "MIGRATIONS", (*schema.MIGRATIONS, "ALTER TABLE trials ADD COLUMN note TEXT"))
     with Study.open(path) as study:
         assert study.best.value == 1.5  # type: ignore[union-attr]
         assert version(path) == 2

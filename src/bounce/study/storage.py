@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from bounce.errors import InvalidStudy, StorageFailed
 from bounce.optimizer.state import RECORD, VERSION
 from bounce.study.history import Entry, now
+from bounce.study.schema import MIGRATIONS
 from bounce.trial import Scalar
 
 READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
@@ -33,89 +34,6 @@ KEPT = ("id", "asked")  # of a trial that is already there
 _UPSERT = (
     f"INSERT INTO trials ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
     "ON CONFLICT (id) DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name not in KEPT)
-)
-
-# Script n brings the tables from version n to n + 1; `optimizer.state` upgrades the optimizer's own documents. A script
-# that has been released is never changed.
-MIGRATIONS = (
-    """
-    CREATE TABLE study (
-        one INTEGER PRIMARY KEY CHECK (one = 1),
-        revision INTEGER NOT NULL,
-        created TEXT NOT NULL,
-        runner TEXT,
-        format TEXT NOT NULL,
-        version INTEGER NOT NULL,
-        space TEXT NOT NULL,
-        options TEXT NOT NULL,
-        rng TEXT NOT NULL,
-        tells INTEGER NOT NULL,
-        head TEXT NOT NULL
-    );
-    CREATE TABLE trials (
-        id INTEGER PRIMARY KEY,
-        state TEXT NOT NULL CHECK (state IN ('pending', 'done', 'failed')),
-        value REAL,
-        error TEXT,
-        point TEXT NOT NULL,
-        asked TEXT NOT NULL,
-        finished TEXT,
-        codes TEXT NOT NULL,
-        batch INTEGER NOT NULL,
-        told INTEGER,
-        space INTEGER NOT NULL,
-        target_dim INTEGER NOT NULL,
-        length_comb REAL NOT NULL,
-        length_cont REAL NOT NULL,
-        restart INTEGER NOT NULL,
-        acquisition REAL,
-        seconds_ask REAL NOT NULL,
-        seconds_eval REAL
-    );
-    """,
-    """
-    CREATE TABLE new_trials (
-        id INTEGER PRIMARY KEY,
-        state TEXT NOT NULL,
-        value REAL,
-        error TEXT,
-        point TEXT NOT NULL,
-        asked TEXT NOT NULL,
-        finished TEXT,
-        codes TEXT NOT NULL,
-        batch INTEGER NOT NULL,
-        told INTEGER,
-        stage INTEGER NOT NULL,
-        target_dim INTEGER NOT NULL,
-        radius REAL NOT NULL,
-        side REAL NOT NULL,
-        restart INTEGER NOT NULL,
-        acquisition REAL,
-        seconds_ask REAL NOT NULL,
-        seconds_eval REAL,
-        notes TEXT NOT NULL,
-        asked_codes TEXT,
-        enqueued INTEGER NOT NULL,
-        counted INTEGER NOT NULL,
-        was TEXT,
-        former_point TEXT
-    );
-    INSERT INTO new_trials
-        SELECT id, state, value, error, point, asked, finished, codes, batch, told, space, target_dim,
-               length_comb, length_cont, restart, acquisition, seconds_ask, seconds_eval, '{}', NULL, 0, 0, NULL, NULL
-        FROM trials;
-    DROP TABLE trials;
-    ALTER TABLE new_trials RENAME TO trials;
-    CREATE TABLE history (
-        id INTEGER PRIMARY KEY,
-        time TEXT NOT NULL,
-        action TEXT NOT NULL,
-        trial INTEGER,
-        before TEXT,
-        after TEXT,
-        reason TEXT
-    );
-    """,
 )
 
 

@@ -16,7 +16,7 @@ Shapes: input codes x (n, D), latent codes z (n, d).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -28,8 +28,7 @@ from bounce.errors import InvalidState
 from bounce.spaces.kinds import GRID, Codes, Kind, Parameter, on_grid
 from bounce.spaces.parameters import Binary, Categorical, Ordinal, Real
 from bounce.spaces.space import Space
-
-CodeTable = NDArray[np.intp]
+from bounce.subspace.code_tables import CodeTable, bins_per_kind, deal, passing, renumber, shuffle, spread, staircases
 
 
 def _latent_parameter(name: str, kind: Kind, cardinality: int) -> Parameter:
@@ -38,68 +37,6 @@ def _latent_parameter(name: str, kind: Kind, cardinality: int) -> Parameter:
     if kind is Kind.BINARY:
         return Binary(name)
     return (Ordinal if kind is Kind.ORDINAL else Categorical)(name, range(cardinality))
-
-
-def _deal(variables: NDArray[np.intp], n_bins: int, *, rng: np.random.Generator) -> list[NDArray[np.intp]]:
-    """Deal variables to bins at random and evenly."""
-    return [np.sort(part) for part in np.array_split(rng.permutation(variables), n_bins)]
-
-
-def _spread(cardinality: int, bin_cardinality: int) -> CodeTable:
-    """Return `ceil(k · c / c_max)` for k = 1, …, c_max, both sides counted from 0 (section 3.1)."""
-    k = np.arange(1, bin_cardinality + 1)
-    return (k * cardinality + bin_cardinality - 1) // bin_cardinality - 1
-
-
-def _shuffle(kind: Kind, cardinality: int, *, rng: np.random.Generator) -> CodeTable:
-    """Relabel the codes of one variable at random: a sign, a reversal or a permutation."""
-    codes = np.arange(cardinality)
-    if kind is Kind.CATEGORICAL:
-        return rng.permutation(codes)
-    return codes[::-1] if rng.random() < 0.5 else codes
-
-
-def _passing(table: CodeTable, at: int, code: int) -> CodeTable:
-    """Return a permutation that maps `at` to `code`: one swap away from a given one."""
-    swapped = table.copy()
-    swapped[np.flatnonzero(table == code)[0]] = table[at]
-    swapped[at] = code
-    return swapped
-
-
-def _staircases(codes: NDArray[np.intp], cardinalities: NDArray[np.intp]) -> tuple[int, list[CodeTable]]:
-    """Return a bin code, and monotone tables that reach given codes there, all levels, and both ends.
-
-    The bin needs as many steps below the anchor as the variable with most levels below, and likewise above.
-    """
-    below, above = int(codes.max()), int((cardinalities - 1 - codes).max())
-    down, up = np.arange(below), np.arange(1, above + 1)
-    tables = [
-        np.concatenate(
-            [(down * code + below - 1) // max(below, 1), [code], code + (up * (c - 1 - code)) // max(above, 1)]
-        ).astype(np.intp)
-        for code, c in zip(codes.tolist(), cardinalities.tolist(), strict=True)
-    ]
-    return below, tables
-
-
-def _renumber(tables: Sequence[CodeTable]) -> list[CodeTable]:
-    """Merge the bin codes that have the same image for every variable, in order of first appearance."""
-    images, first = np.unique(np.stack(tables, axis=1), axis=0, return_index=True)
-    order = np.argsort(first)
-    return [images[order, i] for i in range(len(tables))]
-
-
-def bins_per_kind(counts: Mapping[Kind, int], n_bins: int) -> dict[Kind, int]:
-    """Share bins among kinds: at least one each, at most one per variable, the rest in proportion."""
-    bins = dict.fromkeys(counts, 1)
-    total = sum(counts.values())
-    while sum(bins.values()) < min(n_bins, total):
-        # The largest shortfall against the exact share goes first; ties go to the kind named first.
-        open_kinds = [kind for kind in counts if bins[kind] < counts[kind]]
-        most = max(open_kinds, key=lambda kind: n_bins * counts[kind] / total - bins[kind])
-        bins[most] += 1
-    return bins
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +65,7 @@ class Embedding:
         members = [
             part
             for kind, bins in bins_per_kind(counts, max(n_bins, len(counts))).items()
-            for part in _deal(inputs.of_kind(kind), bins, rng=rng)
+            for part in deal(inputs.of_kind(kind), bins, rng=rng)
         ]
         mirrored = np.zeros(len(inputs), dtype=bool)
         tables: list[CodeTable] = [np.empty(0, dtype=np.intp)] * len(inputs)
@@ -139,9 +76,9 @@ class Embedding:
                 if kind is Kind.REAL:
                     mirrored[i] = not low_sequency and rng.random() < 0.5
                 elif low_sequency:
-                    tables[i] = _spread(cardinality, largest)
+                    tables[i] = spread(cardinality, largest)
                 else:
-                    tables[i] = _shuffle(kind, cardinality, rng=rng)[_spread(cardinality, largest)]
+                    tables[i] = shuffle(kind, cardinality, rng=rng)[spread(cardinality, largest)]
         return cls(inputs, tuple(members), mirrored, tuple(tables))
 
     def anchored(self, anchor: Codes, *, rng: np.random.Generator) -> Embedding:
@@ -162,15 +99,15 @@ class Embedding:
             elif kind is Kind.ORDINAL:
                 flipped = np.array([table[0] > table[-1] for table in (tables[i] for i in part)])
                 own = np.where(flipped, cardinalities - 1 - codes, codes).astype(np.intp)
-                _, steps = _staircases(own, cardinalities)
+                _, steps = staircases(own, cardinalities)
                 for i, step, flip in zip(part, steps, flipped, strict=True):
                     tables[i] = self.inputs.cardinalities[i] - 1 - step if flip else step
             else:
                 largest = int(cardinalities.max())
                 anchor_code = int(rng.integers(largest))
                 for i, code, c in zip(part, codes.astype(np.intp).tolist(), cardinalities.tolist(), strict=True):
-                    spread = _spread(c, largest)
-                    tables[i] = _passing(_shuffle(kind, c, rng=rng), int(spread[anchor_code]), code)[spread]
+                    codes_of = spread(c, largest)
+                    tables[i] = passing(shuffle(kind, c, rng=rng), int(codes_of[anchor_code]), code)[codes_of]
         return replace(
             self, mirrored=mirrored, tables=tuple(tables), knots=knots if np.isfinite(knots).any() else knots[:0]
         )
@@ -326,11 +263,11 @@ class Embedding:
         members: list[NDArray[np.intp]] = []
         tables = list(self.tables)
         for part in self.members:
-            children = _deal(part, min(new_bins + 1, len(part)), rng=rng) if len(part) > 1 else [part]
+            children = deal(part, min(new_bins + 1, len(part)), rng=rng) if len(part) > 1 else [part]
             members += children
             if self.inputs.kinds[part[0]] is not Kind.REAL:
                 for child in children:
-                    for i, table in zip(child, _renumber([tables[i] for i in child]), strict=True):
+                    for i, table in zip(child, renumber([tables[i] for i in child]), strict=True):
                         tables[i] = table
         alone = [part[0] for part in members if len(part) == 1]
         knots = self.knots.copy()
