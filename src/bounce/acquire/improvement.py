@@ -2,7 +2,8 @@
 
 A greedy batch conditions on the points fixed so far (pending or already chosen). Their values are sampled
 quasi-randomly; given a sample, what a new point adds is an ordinary expected improvement below
-t_s = min(best, sampled values). Its mean over samples is smooth and exact in the new point (notes, decision 8).
+t_s = min(best, sampled values). Its mean over samples is smooth in the new point, and involves no sampling error at it
+(notes, decision 8).
 
 With the factor of data and fixed points together, a sample is a whitened vector β_s = (L⁻¹y | ε_s): posterior
 means given the sample are vᵀβ_s for whitened cross-covariances v = L⁻¹k, and the variance is the same for all s.

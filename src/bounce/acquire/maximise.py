@@ -209,7 +209,7 @@ class _Batch:
         method = self.search.region.method
         hopeless = not self.chosen and self.search.combinatorial and candidates.values[order[0]] < HOPELESS
         if hopeless and method.doubt_best:
-            # The model sees no way to beat the best value, which it considers a lucky draw: beat what it believes.
+            # No candidate promises to beat the best value, so assume it was lucky noise: beat the lowest posterior mean.
             self.best = max(self.best, self.search.gp.believed_best(self.y))
             acquisition = self._acquisition()
             candidates.forget(acquisition)

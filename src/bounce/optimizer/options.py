@@ -60,14 +60,14 @@ class Options:
 
     budget: int = field(metadata={"help": "the number of trials, failed ones included"})
     batch_size: int = _about(1, "how many trials an ask returns")
-    seed: int | None = _about(None, "repeats a run; drawn and recorded if it is not given")
+    seed: int | None = _about(None, "makes a run repeatable; drawn and recorded if it is not given")
     direction: str = _about("minimize", "'minimize' or 'maximize'")
-    initial_points: int = _about(5, "how many points are spread over the space before the model chooses")
-    initial_dims: int | None = _about(None, "bins of the first stage; 5, or 2 if every variable is real")
-    new_bins: int = _about(2, "how many new bins a bin may give at a split, at most")
-    budget_to_input: int | None = _about(None, "evaluations shared out among the stages; half of the budget")
-    low_sequency: bool = _about(False, "no random signs: for solutions with long runs of equal values")
-    trust_region: str = _about("bounce", "'bounce', or 'baxus' or 'casmopolitan' to compare with")
+    initial_points: int = _about(5, "initial points evaluated before the model is used")
+    initial_dims: int | None = _about(None, "bins of the first stage; by default 5, or 2 if all variables are real")
+    new_bins: int = _about(2, "a bin is split into at most this many bins plus one")
+    budget_to_input: int | None = _about(None, "evaluations shared among the stages; half of the budget by default")
+    low_sequency: bool = _about(False, "no random signs: for long runs of equal values in consecutive variables")
+    trust_region: str = _about("bounce", "'bounce', or for comparisons 'baxus' or 'casmopolitan'")
     method: Method = field(
         default_factory=Method, metadata={"help": "'default', 'paper', or a Method: every choice of the algorithm"}
     )

@@ -1,9 +1,10 @@
 """Stages: the sequence of target spaces that a run goes through (algorithm 1).
 
 A stage is one embedding with one trust region and a share of the budget. When its region has collapsed, the bins
-are split; in the input space, where nothing is left to split, the region reopens or the run starts again.
+are split; in the input space, where nothing is left to split, the region reopens or the run restarts.
 
-The invariant: within one restart, every point of a stage's embedding is a point of the next stage's.
+The invariant: after a split, every point of the old stage's embedding is a point of the new one's. A stage that is
+anchored, or that follows a change of the space or a restart, has an embedding of its own.
 
 Shapes: codes (n, D) of all trials so far.
 """
@@ -31,7 +32,7 @@ class Stage:
 
     number: int
     restart: int
-    """How many restarts came before it."""
+    """How many restarts preceded it."""
     entered: int
     """How many trials had been asked for when it began, its initial points included."""
     embedding: Embedding
