@@ -137,6 +137,38 @@ def test_help_is_sentences_with_an_example_and_no_python_types(
     assert all(parameter.help.endswith((".", "...")) for parameter in command.params)
 
 
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        (["run"], "SPEC"),
+        (["tell"], "STUDY RESULTS"),
+        (["correct"], "STUDY ID [VALUE]"),
+        (["retry"], "STUDY [ID]..."),
+        (["withdraw"], "STUDY ID..."),
+        (["init"], "[SPEC]"),
+        (["data", "fetch"], "[NAME]..."),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, list) else "",
+)
+def test_the_usage_line_names_the_arguments(
+    words: list[str],
+    arguments: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    usage = typed([*words, "--help"], monkeypatch, capsys, tmp_path).out.splitlines()[0]
+    assert usage.endswith(f" {' '.join(words)} [OPTIONS] {arguments}")
+
+
+@pytest.mark.parametrize("words", [[], ["data"]], ids=["bounce", "bounce data"])
+def test_no_summary_of_a_command_is_cut(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    listed = typed([*words, "--help"], monkeypatch, capsys, tmp_path).out.partition("Commands:")[2].splitlines()
+    assert [line for line in listed if line and (not line.endswith(".") or line.endswith("..."))] == []
+
+
 def test_every_command_is_checked_for_its_help() -> None:
     names = {info.callback.__name__ for info in app.registered_commands if info.callback is not None}
     assert names | {"data"} == {words[0] for words in commands()}

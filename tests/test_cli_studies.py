@@ -593,7 +593,7 @@ def test_a_study_without_trials_can_be_looked_at(bounce: Terminal) -> None:
     assert "none yet" in bounce("status", "a.db").out
     for suffix in ("csv", "json", "parquet"):
         assert bounce("export", "a.db", f"a.{suffix}").out == f"0 trials written to a.{suffix}\n"
-    assert bounce("plot", "a.db").err == "bounce: a.db has no values yet, so there is nothing to draw\n"
+    assert bounce("plot", "a.db").err == "bounce: a.db has no values yet, so there is nothing to plot\n"
 
 
 def _space(bounce: Terminal) -> Any:

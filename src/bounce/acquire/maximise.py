@@ -209,7 +209,7 @@ class _Batch:
         method = self.search.region.method
         hopeless = not self.chosen and self.search.combinatorial and candidates.values[order[0]] < HOPELESS
         if hopeless and method.doubt_best:
-            # No candidate promises to beat the best value, so assume it was lucky noise: beat the lowest posterior mean.
+            # No candidate promises to beat the best value: assume that it was lucky noise, and beat the lowest mean.
             self.best = max(self.best, self.search.gp.believed_best(self.y))
             acquisition = self._acquisition()
             candidates.forget(acquisition)

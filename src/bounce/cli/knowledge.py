@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bounce.cli.studies import AnyPath, AsJson, StudyPath, open_study, table
+from bounce.cli.studies import AnyPath, StudyPath, open_study, table
 
 if TYPE_CHECKING:
     from bounce.spec.reading import Past
     from bounce.study.study import Study
 
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Keep this reason in the history.")]
-Ids = Annotated[list[int], typer.Argument(metavar="ID...", help="The ids of the trials.")]
+Ids = Annotated[list[int], typer.Argument(metavar="ID", help="The ids of the trials.")]
 
 
 def add(
@@ -31,9 +31,10 @@ def add(
     ] = False,
     reason: Reason = None,
 ) -> None:
-    """Add results that Bounce did not ask for: past data, experiments of your own, another study's trials.
+    """Add results that Bounce did not ask for.
 
-    They cost no budget. The model learns from them, and the search begins around the best of them.
+    They may be past data, experiments of your own or the trials of another study. They cost no budget. The model learns
+    from them, and the search begins around the best of them.
     """
     with open_study(target, study, create=True) as opened:
         if source.suffix.lower() == ".db":
@@ -82,7 +83,10 @@ def enqueue(
     study: StudyPath = None,
     reason: Reason = None,
 ) -> None:
-    """Have points tried first, in the order of their rows. Empty cells are filled in."""
+    """Queue points to be tried next, in file order.
+
+    Empty cells are filled in from the best point so far, or at random.
+    """
     with open_study(target, study, create=True) as opened:
         points, notes = table(source, opened).points()
         queued = opened.enqueue(points, notes=notes, reason=reason)
@@ -92,14 +96,14 @@ def enqueue(
 def correct(
     target: AnyPath,
     trial: Annotated[int, typer.Argument(metavar="ID", help="The id of the trial.")],
-    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="The right value.")] = None,
+    value: Annotated[str | None, typer.Argument(metavar="VALUE", help="The corrected value.")] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting that was really used.")
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting that was actually used.")
     ] = None,
     study: StudyPath = None,
     reason: Reason = None,
 ) -> None:
-    """Correct the value or the settings of a trial. The history keeps what was there before."""
+    """Correct the value or the settings of a trial. The history keeps the previous ones."""
     from bounce.errors import InvalidInput
     from bounce.spec.reading import parsed
     from bounce.text import number
@@ -107,7 +111,7 @@ def correct(
     with open_study(target, study) as opened:
         right = None if value is None else number(value)
         if value is not None and right is None:
-            raise InvalidInput(f"the right value must be a number, such as 0.82, not {value!r}")
+            raise InvalidInput(f"the corrected value must be a number, such as 0.82, not {value!r}")
         parameters = {parameter.name: parameter for parameter in opened.space.parameters}
         known = {found.id: found for found in opened.trials}
         point: dict[str, Any] | None = None
@@ -129,18 +133,23 @@ def correct(
 
 def retry(
     target: AnyPath,
-    trials: Annotated[list[int] | None, typer.Argument(metavar="[ID...]", help="All failed trials by default.")] = None,
+    trials: Annotated[
+        list[int] | None, typer.Argument(metavar="ID", help="The ids of the trials. The default is all failed ones.")
+    ] = None,
     study: StudyPath = None,
     reason: Reason = None,
 ) -> None:
-    """Make failed trials pending again. They cost no further budget."""
+    """Make failed trials pending again, at no further cost."""
     with open_study(target, study) as opened:
         again = opened.retry(trials or None, reason=reason)
         print(f"{len(again)} pending again" if again else "no trial has failed")
 
 
 def withdraw(target: AnyPath, trials: Ids, study: StudyPath = None, reason: Reason = None) -> None:
-    """Give pending experiments back: their budget too, and they may be proposed again."""
+    """Cancel pending or queued experiments.
+
+    Their budget is returned, and their points may be proposed again.
+    """
     with open_study(target, study) as opened:
         opened.withdraw(trials, reason=reason)
         status = opened.status
@@ -150,17 +159,21 @@ def withdraw(target: AnyPath, trials: Ids, study: StudyPath = None, reason: Reas
 def note(
     target: AnyPath,
     trial: Annotated[int, typer.Argument(metavar="ID", help="The id of the trial.")],
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to write beside it.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text of the note.")],
     study: StudyPath = None,
 ) -> None:
-    """Write a note beside a trial, in place of the one that is there."""
+    """Add a note to a trial, replacing any existing note."""
     with open_study(target, study) as opened:
         opened.note(trial, text)
         print(f"trial {trial} has a note")
 
 
-def history(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -> None:
-    """Print what was changed by hand, with what was there before."""
+def history(
+    target: AnyPath,
+    study: StudyPath = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of text.")] = False,
+) -> None:
+    """Print what was changed by hand, with the previous values."""
     import json
     from dataclasses import asdict
 

@@ -24,14 +24,14 @@ def check_file(out: Path, suffixes: Sequence[str], *, overwrite: bool) -> None:
 
 
 def check_picture(out: Path, *, overwrite: bool) -> None:
-    """Refuse a picture that could not be drawn or written, or that already exists."""
+    """Refuse a plot that could not be drawn or written, or that already exists."""
     from bounce.errors import InvalidInput
 
     check_file(out, PICTURES, overwrite=overwrite)
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise InvalidInput("pictures need matplotlib: pip install 'bounce-bo[plot]'") from None
+        raise InvalidInput("plots need matplotlib: pip install 'bounce-bo[plot]'") from None
 
 
 def check_folder(folder: Path) -> None:

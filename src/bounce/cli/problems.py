@@ -19,18 +19,18 @@ DEMO = Path("bounce-demo.png")
 
 
 def demo(
-    evals: Annotated[int, typer.Option(min=1, metavar="N", help="Make this many evaluations.")] = 200,
+    evals: Annotated[int, typer.Option(min=1, metavar="N", help="Run this many evaluations.")] = 200,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The seed of the run.")] = 0,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The picture to write, a PNG, SVG or PDF file. The default is bounce-demo.png, or the next free name.",
+            help="The plot to write, a PNG, SVG or PDF file. The default is bounce-demo.png, or the next free name.",
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the picture if it already exists.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the plot if it already exists.")] = False,
 ) -> None:
-    """Run a demo on 50 binary variables, and draw its values.
+    """Run a demo with 50 binary variables, and plot its values.
 
     It searches for a binary sequence of length 50 with low autocorrelation.
     """
@@ -64,7 +64,7 @@ def demo(
     print(f"best value {result.best.value:.6f} (merit factor {-result.best.value:.4f}; 8.17 is the best known)")
     print(f"best point {sequence}")
     convergence(result.trials, picture, title=f"Bounce on LABS, 50 binary variables, seed {seed}")
-    print(f"picture    {picture}")
+    print(f"plot       {picture}")
 
 
 data = typer.Typer(help="List and download the data files of the benchmarks.", no_args_is_help=True)
@@ -72,7 +72,10 @@ data = typer.Typer(help="List and download the data files of the benchmarks.", n
 
 @data.command("list", cls=Command, epilog="Example: bounce data list")
 def data_list() -> None:
-    """List the data files: whether each is present, its size, its licence and its source."""
+    """List the data files.
+
+    The list says whether each file is present, its size, its licence and its source.
+    """
     from rich.filesize import decimal
 
     from bounce.benchmarks.data import files, find
@@ -90,10 +93,12 @@ def data_list() -> None:
 def data_fetch(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="The files to download. The default is all that have an address."),
+        typer.Argument(
+            metavar="NAME", help="The files to download. The default is all that can be downloaded automatically."
+        ),
     ] = None,
 ) -> None:
-    """Download data files from their public sources, and verify their checksums."""
+    """Download data files and verify their checksums."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TimeElapsedColumn, TransferSpeedColumn
 
@@ -121,10 +126,10 @@ def benchmark(
     randomized: Annotated[
         bool, typer.Option("--randomized", help="Use the randomised version of the problem, as published.")
     ] = False,
-    evals: Annotated[int, typer.Option(min=1, metavar="N", help="Make this many evaluations in each run.")] = 200,
+    evals: Annotated[int, typer.Option(min=1, metavar="N", help="Run this many evaluations per seed.")] = 200,
     batch: Annotated[int, typer.Option(min=1, metavar="N", help="Ask for this many trials at a time.")] = 1,
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Make this many runs, with the seeds 0, 1, ...")] = 1,
-    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Make this many runs at the same time.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Run this many seeds: 0, 1, ...")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Run this many seeds at the same time.")] = 1,
     method: Annotated[str, typer.Option(metavar="NAME", help="Use this method: default or paper.")] = "default",
     out: Annotated[
         Path | None,
@@ -137,7 +142,7 @@ def benchmark(
 ) -> None:
     """Run Bounce on a problem of the paper.
 
-    It writes a trace for each seed, and prints the best values.
+    It writes a trace (one line per trial) for each seed, and prints the best values.
     """
     from bounce import benchmarks
     from bounce.benchmarks.traces import Setup, existing

@@ -27,20 +27,29 @@ def run(
     spec: SpecPath,
     study: StudyPath = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Run this many evaluations at a time, instead of the spec's.")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Run this many evaluations at a time, instead of the number in the spec."
+        ),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Ask for this many trials at a time, instead of the spec's.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Ask for this many trials at a time, instead of the number in the spec."),
     ] = None,
     max_failures: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="End the run if its first N evaluations fail with the same error."),
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="End the run if its first N evaluations fail with the same error and nothing has succeeded yet. "
+            "The default is the number in the spec, or 3.",
+        ),
     ] = None,
     method: Annotated[
         str | None, typer.Option(metavar="NAME", help="Use this method for a new study: default or paper.")
     ] = None,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="First evaluate all failed trials again; they cost nothing more.")
+        bool, typer.Option("--retry-failed", help="First evaluate all failed trials again, at no further cost.")
     ] = False,
     change: Change = False,
     dask: Annotated[
@@ -51,9 +60,10 @@ def run(
         bool, typer.Option("--json", help="Print a JSON object for each trial, and a final one with the result.")
     ] = False,
 ) -> None:
-    """Run a spec until its budget is spent. Run it again to resume.
+    """Run the study described by a spec.
 
-    The first Ctrl-C waits for running evaluations, a second one stops at once. Nothing that was stored is lost.
+    The run ends when the budget is spent. Run the same command again to resume it. After the first Ctrl-C, the run
+    waits for running evaluations. A second one stops it at once. Nothing that was stored is lost.
     """
     from bounce.running.run import ALIKE
     from bounce.spec.spec import load

@@ -29,11 +29,14 @@ AnyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The file of the 
 StudyPath = Annotated[
     Path | None,
     typer.Option(
-        "--study", metavar="PATH", help="Keep the study in this file. By default it is NAME.db beside the spec."
+        "--study",
+        metavar="PATH",
+        help="The file of the study, if it is not NAME.db beside the spec, NAME being the name in the spec.",
     ),
 ]
 Change = Annotated[
-    bool, typer.Option("--change", help="Continue in the space that the spec has now. Old results stay.")
+    bool,
+    typer.Option("--change", help="Continue with the parameters now in the spec. Results that still fit are kept."),
 ]
 MANY = 20  # trials in one ask that may be a mistake, if they are most of what is left
 AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")]
@@ -55,7 +58,7 @@ AsFormat = Annotated[
 def init(
     path: Annotated[Path, typer.Argument(metavar="SPEC", help="The file to write.")] = Path("bounce.toml"),
 ) -> None:
-    """Write an example spec, which explains every key and can be run."""
+    """Write an example spec that explains every key."""
     from bounce.errors import InvalidInput
     from bounce.spec.spec import example
 
@@ -76,7 +79,7 @@ def ask(
     ] = None,
     study: StudyPath = None,
     pending: Annotated[
-        bool, typer.Option("--pending", help="Do not ask for new ones, only print those without a result.")
+        bool, typer.Option("--pending", help="Print the pending experiments instead of asking for new ones.")
     ] = False,
     change: Change = False,
     form: AsFormat = Format.table,
@@ -106,7 +109,7 @@ def _say_what_is_reserved(opened: Study, n: int | None) -> None:
     if taken > MANY and taken > left / 2:
         print(
             f"bounce: this reserves {taken} of the {left} trials that are left. "
-            "Points of one ask do not learn from each other. bounce withdraw gives them back",
+            "Points of one ask do not learn from each other. bounce withdraw cancels them",
             file=sys.stderr,
         )
 
@@ -119,13 +122,14 @@ def tell(
     ],
     study: StudyPath = None,
     as_used: Annotated[
-        bool, typer.Option("--as-used", help="Take settings that differ from what was asked as those really used.")
+        bool,
+        typer.Option("--as-used", help="If settings differ from those asked for, record them as the ones used."),
     ] = False,
 ) -> None:
     """Store results from a CSV file.
 
-    All rows are stored, or none if one has a mistake. A value can be `failed`. Rows that were told before are accepted
-    if they say the same, so one sheet can be told again and again. Further columns are kept as notes.
+    All rows are stored, or none if one has a mistake. A value can be `failed`. Rows already stored are accepted if
+    unchanged, so the same file can be submitted repeatedly. Other columns are kept as notes.
     """
     with open_study(target, study) as opened:
         told = table(results, opened).results(opened.trials, as_used=as_used)
@@ -161,7 +165,7 @@ def best(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -> N
 
 
 def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -> None:
-    """Print the state of a study: its counts, best value, stage and times."""
+    """Print trial counts, best value, stage and times."""
     import json
     from dataclasses import asdict
 
@@ -204,7 +208,7 @@ def export(
     study: StudyPath = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it already exists.")] = False,
 ) -> None:
-    """Write all trials of a study to a CSV, JSON or Parquet file."""
+    """Write all trials to a CSV, JSON or Parquet file."""
     from bounce.cli.outputs import check_file
     from bounce.errors import InvalidInput
     from bounce.spec import tables
@@ -233,12 +237,12 @@ def plot(
         typer.Argument(metavar="STUDY|TRACE", help="A study or its spec, or traces. Traces are averaged over seeds."),
     ],
     study: StudyPath = None,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The picture to write, a PNG, SVG or PDF file.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The plot to write, a PNG, SVG or PDF file.")] = Path(
         "bounce.png"
     ),
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the picture if it already exists.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the plot if it already exists.")] = False,
 ) -> None:
-    """Draw the values of a study, or compare traces of benchmarks."""
+    """Plot the values of a study, or compare benchmark traces."""
     check_picture(out, overwrite=overwrite)
     if all(target.suffix == ".jsonl" for target in targets):
         from bounce.benchmarks.traces import read
@@ -254,7 +258,7 @@ def plot(
         with open_study(targets[0], study) as opened:
             maximize = opened.options["direction"] == "maximize"
             if opened.best is None:
-                raise InvalidInput(f"{targets[0]} has no values yet, so there is nothing to draw")
+                raise InvalidInput(f"{targets[0]} has no values yet, so there is nothing to plot")
             convergence(opened.trials, out, title=targets[0].stem, maximize=maximize)
     print(out)
 
