@@ -1,5 +1,5 @@
 # Every target sets up what it needs in .venv, with the versions pinned in requirements.lock.
-# .venv/demo: the package, its command line and pictures. .venv/ready: that and all packages for development.
+# .venv/demo: the package, its command line and plots. .venv/ready: that and all packages for development.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock

@@ -30,12 +30,12 @@ class Method:
 
     mean: Literal["constant", "zero"] = "constant"
     """The prior mean of the standardised values: the constant of highest likelihood, or zero (paper). With zero, the
-    mean of the values seen so far counts as typical of the whole space, though most of them lie near the best."""
+    mean of the values seen so far is treated as typical of the whole space, although most lie near the best point."""
 
     targets: Literal["clipped", "raw"] = "clipped"
     """What the model learns from: values with outliers on the bad side lowered, or as they are (paper). One penalty of
-    1e6 makes everything else look equal. cluster60 after 200 evaluations: −43.7 to −48.5, measured together with
-    `doubt_best` and `noise_floor`."""
+    1e6 makes everything else look equal. cluster60 after 200 evaluations: from −43.7 (paper) to −48.5 (default),
+    measured together with `doubt_best` and `noise_floor`."""
 
     failures: Literal["worst", "ignored"] = "worst"
     """What the model learns from a failed trial: the worst value seen, or nothing. The paper has no failures, so its
@@ -43,13 +43,14 @@ class Method:
     neighbours."""
 
     lengthscales: Literal["per-kind", "shared"] = "per-kind"
-    """The combinatorial lengthscales: one for each kind (binary, ordinal, categorical), or one for all (paper). 20 bits
-    beside categories that do not matter, 50 evaluations: 5.32 to 0. The paper's problems have one kind each."""
+    """The combinatorial lengthscales: one for each kind (binary, ordinal, categorical), or one for all (paper). With 20
+    binary and 10 irrelevant categorical variables, after 50 evaluations: from 5.32 (paper) to 0 (default). The paper's
+    problems have one kind each."""
 
     noise_floor: float = 1e-6
-    """The least noise variance, of a variance of 1, where some bins are combinatorial. The paper names none; the notes
-    on it settle 1e-4. ackley53 after 200 evaluations, measured together with `real_moves`: median 0.020 to 0.003, mean
-    0.028 to 0.035."""
+    """The least noise variance, of a variance of 1, where some bins are combinatorial. The paper names none; 1e-4 is
+    decision 7 in docs/method.md. ackley53 after 200 evaluations, measured together with `real_moves`: the median went
+    from 0.020 (paper) to 0.003 (default), the mean from 0.028 to 0.035."""
 
     real_noise_floor: float = 1e-4
     """The least noise variance where all bins are real. A smaller one was tried together with two other changes, and
@@ -70,9 +71,9 @@ class Method:
     # Where the search looks (room subspace)
 
     box_cap: float | None = 0.5
-    """In a mixed space, longer lengthscales of reals shape the box as if they were this long; None for no cap (paper).
-    A real that does not matter would leave the others a sliver. ackley53 after 200 evaluations: 0.070 (8 seeds) to
-    0.0017 (10 seeds)."""
+    """In a mixed space, lengthscales of reals above this value are capped when the box is shaped; None for no cap
+    (paper). Without a cap, an irrelevant real leaves a narrow box for the others. ackley53 after 200 evaluations: from
+    0.070 (paper, 8 seeds) to 0.0017 (default, 10 seeds)."""
 
     restart: Literal["reopen", "forget"] = "reopen"
     """What happens when the region has collapsed in the input space: it reopens around the best point with all data
@@ -84,19 +85,19 @@ class Method:
 
     caution: float = 1.4
     """Where no bin is real, standard deviations are multiplied by this; 1 trusts the model as it is (paper). labs50
-    after 500 evaluations: −3.98 to −4.33."""
+    after 500 evaluations: from −3.98 (paper) to −4.33 (default)."""
 
     doubt_best: bool = True
     """When no candidate has a log EI above −15, look for an improvement on the lowest posterior mean instead of the
-    lowest value, which the model then considers a lucky draw. The paper always uses the lowest value."""
+    lowest value, which is then assumed to be lucky noise. The paper always uses the lowest value."""
 
     real_moves: bool = True
     """In a mixed space, add 512 candidates that move reals and keep the other bins. The paper has none. ackley53 after
-    100 evaluations: 0.529 to 0.245 (with `noise_floor`)."""
+    100 evaluations: from 0.529 (paper) to 0.245 (default), measured together with `noise_floor`."""
 
     search: Literal["halved", "full"] = "halved"
-    """Local searches: the better half goes on after every step, down to four, and fewer begin where one takes long; or
-    all 20 go on to their end (paper). The end results are equal within the standard error; an ask is faster."""
+    """Local searches: the better half continues after every step, down to four, and fewer start if one takes long; or
+    all 20 run to completion (paper). The end results are equal within the standard error; an ask is faster."""
 
     leaps: bool = True
     """After eight steps, a local search may make the best 2, 4, 8, ... moves at once. The paper makes one at a time.
@@ -104,15 +105,15 @@ class Method:
 
     strides: bool = True
     """Ordinals of more than 64 levels may move 64 and 4,096 levels at once as well as one. The paper moves one level,
-    which takes long to cross 5,000 of them: 0.20 to 0.04 s per ask."""
+    which takes long to cross 5,000 of them: an ask takes 0.04 s instead of 0.20 s."""
 
     sampling: Literal["fast", "exact"] = "fast"
     """How candidates choose the bins that change when these are few among many: with replacement, so that now and then
     fewer change, or without (paper)."""
 
     batches: Literal["beside", "full"] = "beside"
-    """Further points of a batch: one short search that starts beside the point before, or the search of a single point
-    each (paper). From the same states the mean log EI is no lower, in 20 % less time where the search is long."""
+    """Further points of a batch: one short search that starts next to the previous point, or the full search for each
+    (paper). From the same states the mean log EI is no lower, in 20 % less time where the search is long."""
 
     def __post_init__(self) -> None:
         for name, expected in get_type_hints(type(self)).items():

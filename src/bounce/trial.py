@@ -44,7 +44,7 @@ class Trial:
     side: float = 0.0
     """The trust region of that moment: the side of the box of the reals, as a share of their range."""
     restart: int = 0
-    """How many restarts came before it."""
+    """How many restarts preceded it."""
     acquisition: float | None = None
     """The log of the expected improvement; None for an initial point."""
     seconds_ask: float = 0.0

@@ -38,7 +38,7 @@ SCAN = 2**20  # covariances in the first step of all local searches; where one n
 NEXT_MOVES = 200  # neighbours of a chosen point that become candidates for the next
 NEXT_STARTS, NEXT_REAL_STARTS, NEXT_ROUNDS = 1, 2, 1
 NEXT_REAL_ITERATIONS, NEXT_MIXED_ITERATIONS = 20, 10
-HOPELESS = -15.0  # a log EI below which the model considers the best value a lucky draw (`Method.doubt_best`)
+HOPELESS = -15.0  # a log EI below which the best value is assumed to be lucky noise (`Method.doubt_best`)
 CONVERGED = 1e-6  # a round that gains less in log EI is the last one
 
 Starts = tuple[Codes, Array]

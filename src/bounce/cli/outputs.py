@@ -23,7 +23,7 @@ def check_file(out: Path, suffixes: Sequence[str], *, overwrite: bool) -> None:
         raise InvalidInput(f"{out} already exists: choose another name, or use --overwrite")
 
 
-def check_picture(out: Path, *, overwrite: bool) -> None:
+def check_plot(out: Path, *, overwrite: bool) -> None:
     """Refuse a plot that could not be drawn or written, or that already exists."""
     from bounce.errors import InvalidInput
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bounce.cli.help import Command
-from bounce.cli.outputs import check_folder, check_picture, free_name
+from bounce.cli.outputs import check_folder, check_plot, free_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,8 +40,8 @@ def demo(
     import bounce
     from bounce.benchmarks import Labs
 
-    picture = out or (DEMO if overwrite else free_name(DEMO))
-    check_picture(picture, overwrite=overwrite)
+    plot = out or (DEMO if overwrite else free_name(DEMO))
+    check_plot(plot, overwrite=overwrite)
     problem = Labs(50)
     console = Console(stderr=True)
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -63,8 +63,8 @@ def demo(
     sequence = "".join("+" if on else "-" for on in result.best.point.values())
     print(f"best value {result.best.value:.6f} (merit factor {-result.best.value:.4f}; 8.17 is the best known)")
     print(f"best point {sequence}")
-    convergence(result.trials, picture, title=f"Bounce on LABS, 50 binary variables, seed {seed}")
-    print(f"plot       {picture}")
+    convergence(result.trials, plot, title=f"Bounce on LABS, 50 binary variables, seed {seed}")
+    print(f"plot       {plot}")
 
 
 data = typer.Typer(help="List and download the data files of the benchmarks.", no_args_is_help=True)

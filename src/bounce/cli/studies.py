@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bounce.cli.outputs import check_picture
+from bounce.cli.outputs import check_plot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -243,7 +243,7 @@ def plot(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the plot if it already exists.")] = False,
 ) -> None:
     """Plot the values of a study, or compare benchmark traces."""
-    check_picture(out, overwrite=overwrite)
+    check_plot(out, overwrite=overwrite)
     if all(target.suffix == ".jsonl" for target in targets):
         from bounce.benchmarks.traces import read
         from bounce.report.plots import comparison

@@ -1,1 +1,1 @@
-"""Reports: pictures of runs (extra `plot`)."""
+"""Reports: plots of runs (extra `plot`)."""

@@ -23,7 +23,7 @@ HEIGHTS = {"values": 3.6, "region": 1.8, "dimension": 1.4}  # inches of the pane
 
 
 def convergence(trials: Sequence[Trial], path: Path, *, title: str, maximize: bool = False) -> None:
-    """Write a picture of a run: its values, the best so far, failed trials, and the target dimension if it changes."""
+    """Write a plot of a run: its values, the best so far, failed trials, and the target dimension if it changes."""
     dims = [trial.target_dim for trial in trials]
     figure, panes = _panes(["values"] + ["dimension"] * (len(set(dims)) > 1))
     _draw_values(panes["values"], trials, maximize=maximize)
@@ -46,7 +46,7 @@ def _draw_values(pane: Axes, trials: Sequence[Trial], *, maximize: bool) -> None
     pane.plot(ids[~beyond], values[~beyond], ".", color="0.65", label="value")
     if beyond.any():
         marker, side = ("v", "below") if maximize else ("^", "above")
-        pane.plot(ids[beyond], np.full(beyond.sum(), edge), marker, color="0.65", label=f"value {side} the picture")
+        pane.plot(ids[beyond], np.full(beyond.sum(), edge), marker, color="0.65", label=f"value {side} the plot")
     pane.step(ids, best, where="post", color="C0", label="best so far")
     failed = [trial.id for trial in trials if trial.state == "failed"]
     if failed:
@@ -57,7 +57,7 @@ def _draw_values(pane: Axes, trials: Sequence[Trial], *, maximize: bool) -> None
 
 
 def worst_shown(values: Array, *, maximize: bool = False) -> float:
-    """Return the worst value that a picture shows, chosen so that a few outliers do not flatten the rest."""
+    """Return the worst value that a plot shows, chosen so that a few outliers do not flatten the rest."""
     if not len(values):
         return 0.0
     bad = -values if maximize else values
@@ -67,7 +67,7 @@ def worst_shown(values: Array, *, maximize: bool = False) -> float:
 
 
 def comparison(traces: Sequence[Trace], path: Path) -> None:
-    """Write a picture of traces by label: the best value so far (mean and standard error), and how the search moved.
+    """Write a plot of traces by label: the best value so far (mean and standard error), and how the search moved.
 
     The panes of the trust region and of the target dimension are left out if nothing in them changes.
     """
