@@ -310,7 +310,7 @@ def test_settings_are_corrected(bounce: Terminal) -> None:
         (["0", "--set", "y=0.5"], "--set takes NAME=VALUE with the name of a parameter (x, deep, kernel), not 'y=0.5'"),
         (["0", "--set", "x"], "--set takes NAME=VALUE with the name of a parameter (x, deep, kernel), not 'x'"),
         (["0", "--set", "x=2"], "'x' must lie between 0.0 and 1.0, not 2.0"),
-        (["0", "1,5"], "the right value must be a number, such as 0.82, not '1,5'"),
+        (["0", "1,5"], "the corrected value must be a number, such as 0.82, not '1,5'"),
         (["0", "nan"], "a value must be a finite number, not nan"),
         (["2", "1"], "trial 2 is failed, not done or added"),
         (["3", "1"], "trial 3 is pending, not done or added"),
