@@ -37,7 +37,7 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Optimize expensive functions of many variables of any type.
+    """Optimize expensive functions of many inputs of any type.
 
     A spec is a TOML file that describes a study. `bounce init` writes an example, and `bounce run` runs it. If you run
     the experiments yourself, use `bounce ask` and `bounce tell`.
