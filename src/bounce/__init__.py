@@ -1,4 +1,4 @@
-"""Bounce: Bayesian optimization of expensive functions of many variables of any type.
+"""Bounce: Bayesian optimization of expensive functions of many inputs of any type.
 
 >>> import bounce
 >>> space = bounce.Space([bounce.Real("x", -1, 1), bounce.Binary("on")])
