@@ -6,7 +6,8 @@ the paper as published, `Method()` is the default, and an ablation replaces one 
 >>> Method.paper()
 >>> dataclasses.replace(Method(), caution=1.0)
 
-The numbers in the docstrings are means over seeds, from docs/ablations.md unless another source is named. Choices
+The numbers in the docstrings are means over seeds, from docs/ablations.md unless another source is named. "From X to Y"
+compares the code just before and just after a choice was adopted; other fields had the values of that time. Choices
 that change only how something is computed, and not what, are not fields; docs/method.md lists them.
 
 A leaf: every room reads the choices that concern it.
@@ -34,7 +35,7 @@ class Method:
 
     targets: Literal["clipped", "raw"] = "clipped"
     """What the model learns from: values with outliers on the bad side lowered, or as they are (paper). One penalty of
-    1e6 makes everything else look equal. cluster60 after 200 evaluations: from −43.7 (paper) to −48.5 (default),
+    1e6 makes everything else look equal. cluster60 after 200 evaluations: from −43.7 to −48.5,
     measured together with `doubt_best` and `noise_floor`."""
 
     failures: Literal["worst", "ignored"] = "worst"
@@ -44,13 +45,13 @@ class Method:
 
     lengthscales: Literal["per-kind", "shared"] = "per-kind"
     """The combinatorial lengthscales: one for each kind (binary, ordinal, categorical), or one for all (paper). With 20
-    binary and 10 irrelevant categorical variables, after 50 evaluations: from 5.32 (paper) to 0 (default). The paper's
+    binary and 10 irrelevant categorical variables, after 50 evaluations: from 5.32 to 0. The paper's
     problems have one kind each."""
 
     noise_floor: float = 1e-6
     """The least noise variance, of a variance of 1, where some bins are combinatorial. The paper names none; 1e-4 is
     decision 7 in docs/method.md. ackley53 after 200 evaluations, measured together with `real_moves`: the median went
-    from 0.020 (paper) to 0.003 (default), the mean from 0.028 to 0.035."""
+    from 0.020 to 0.003, the mean from 0.028 to 0.035."""
 
     real_noise_floor: float = 1e-4
     """The least noise variance where all bins are real. A smaller one was tried together with two other changes, and
@@ -73,7 +74,7 @@ class Method:
     box_cap: float | None = 0.5
     """In a mixed space, lengthscales of reals above this value are capped when the box is shaped; None for no cap
     (paper). Without a cap, an irrelevant real leaves a narrow box for the others. ackley53 after 200 evaluations: from
-    0.070 (paper, 8 seeds) to 0.0017 (default, 10 seeds)."""
+    0.070 (8 seeds) to 0.0017 (10 seeds)."""
 
     restart: Literal["reopen", "forget"] = "reopen"
     """What happens when the region has collapsed in the input space: it reopens around the best point with all data
@@ -85,7 +86,7 @@ class Method:
 
     caution: float = 1.4
     """Where no bin is real, standard deviations are multiplied by this; 1 trusts the model as it is (paper). labs50
-    after 500 evaluations: from −3.98 (paper) to −4.33 (default)."""
+    after 500 evaluations: from −3.98 to −4.33."""
 
     doubt_best: bool = True
     """When no candidate has a log EI above −15, look for an improvement on the lowest posterior mean instead of the
@@ -93,7 +94,7 @@ class Method:
 
     real_moves: bool = True
     """In a mixed space, add 512 candidates that move reals and keep the other bins. The paper has none. ackley53 after
-    100 evaluations: from 0.529 (paper) to 0.245 (default), measured together with `noise_floor`."""
+    100 evaluations: from 0.529 to 0.245, measured together with `noise_floor`."""
 
     search: Literal["halved", "full"] = "halved"
     """Local searches: the better half continues after every step, down to four, and fewer start if one takes long; or

@@ -1,1 +1,1 @@
-"""The Gaussian process: what is believed about the objective. Kernels, targets, fit and posterior."""
+"""The Gaussian process: the surrogate model of the objective. Kernels, targets, fit and posterior."""

@@ -1,4 +1,4 @@
-"""The posterior: a Gaussian process conditioned on points, extended by rows as points come.
+"""The posterior: a Gaussian process conditioned on points, updated row by row as points come.
 
 The invariant: a process that was extended is the one that is built from all points at once, up to rounding.
 

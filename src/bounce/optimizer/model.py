@@ -110,7 +110,7 @@ class Model:
         return cached
 
     def _fitted(self, head: Head, data: Data) -> tuple[Head, NDArray[np.intp], int]:
-        """Fit the hyperparameters if it is time; return the order of the data, and how many of them a fit has seen."""
+        """Fit the hyperparameters if a fit is due; return the order of the data, and how many a fit has seen."""
         method = self._method
         since = data.tells >= (0 if head.fit is None else head.fit.tells)
         due = self._is_due(head, since)

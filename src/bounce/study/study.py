@@ -1,4 +1,4 @@
-"""Study: a run that lasts. An optimizer that commits every step to a file before it returns (`keeper`)."""
+"""Study: a persistent run. An optimizer that commits every step to a file before it returns (`keeper`)."""
 
 from __future__ import annotations
 
