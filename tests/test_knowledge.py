@@ -454,13 +454,13 @@ def test_trials_that_no_longer_fit_stay_in_every_table(bounce: Terminal) -> None
         "bounce: changed: flask is added; kernel loses 'poly'; 2 trials no longer fit and leave the model\n"
     )
     assert states(bounce) == ["added", "outside", "outside", "pending"]
-    assert [t["point"].get("flask") for t in bounce.trials("a.db")] == [3, None, None, 3]
+    assert [t["point"].get("flask") for t in bounce.trials("a.db")] == [3, 3, 3, 3]
     table = bounce("trials", "a.db").out
     assert "flask" in table
     for form in ("csv", "json", "parquet"):
         assert bounce("export", "a.db", f"all.{form}").code == 0
     rows = exported(bounce)
-    assert [row["flask"] for row in rows] == ["3", "", "", "3"]
+    assert [row["flask"] for row in rows] == ["3", "3", "3", "3"]
     assert [row["kernel"] for row in rows] == ["rbf", "poly", "poly", "rbf"]
     assert "done     0 of 6, 4 left to ask\n" in bounce("status", "a.db").out
     assert "outside  2 trials that no longer fit the space\n" in bounce("status", "a.db").out

@@ -172,7 +172,7 @@ def test_a_partial_point_is_completed_from_the_best_one() -> None:
     optimizer.enqueue({"a": 0.25, "c": "b"})
     (trial,) = optimizer.ask()
     assert trial.point == points[1] | {"a": 0.25, "c": "b"}
-    with pytest.raises(InvalidPoint, match=r"point 0: .*unknown \['nonsense'\]"):
+    with pytest.raises(InvalidPoint, match="point 0: no parameter is called 'nonsense', only a, b"):
         optimizer.enqueue({"nonsense": 1})
 
 
@@ -403,3 +403,76 @@ def test_any_order_of_calls_works_and_a_state_taken_anywhere_continues_bit_for_b
             for trial in optimizer.pending:
                 optimizer.tell(trial.id, float(space.encode([trial.point]).sum()))
     assert [(t.point, t.value, t.state) for t in one.trials] == [(t.point, t.value, t.state) for t in two.trials]
+
+
+def test_notes_are_texts_or_refused() -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    before = optimizer.state_dict()
+    wrong: list[Any] = [["a"], [None], {"page": 12}, [{}, {}]]
+    for notes in wrong:
+        with pytest.raises(InvalidTell, match="notes must be a list of 1 dicts of texts"):
+            optimizer.add(drawn(1), [1.0], notes=notes)
+    assert optimizer.state_dict() == before
+    odd: Any = [{"page": 12, "file": "caf\udce9.txt"}]
+    optimizer.add(drawn(1), [1.0], notes=odd)
+    assert reopened(optimizer).trial(0).notes == {"page": "12", "file": "caf\\udce9.txt"}
+
+
+def test_a_point_that_was_really_used_reaches_the_model_while_others_are_pending() -> None:
+    """A restored optimizer knows it, so the one that goes on must propose the same."""
+    optimizer = Bounce(SPACE, 30, seed=0)
+    for _ in range(8):
+        restored = reopened(optimizer)
+        first = optimizer.ask()[0]
+        assert first.point == restored.ask()[0].point
+        second = optimizer.ask()[0]
+        used: dict[str, Any] = {**first.point, "a": 0.9 if first.point["a"] != 0.9 else 0.8}
+        optimizer.tell(first, value(used), point=used)
+        optimizer.tell(second, value(second.point))
+
+
+def test_a_point_that_was_asked_for_but_not_used_may_be_proposed_again() -> None:
+    space = Space([Binary("x"), Binary("y")])
+    optimizer = Bounce(space, 8, seed=0)
+    (trial,) = optimizer.ask()
+    other = trial.point | {"x": not trial.point["x"]}
+    optimizer.tell(trial, 1.0, point=other)
+    optimizer.correct(0, point=trial.point | {"y": not trial.point["y"]})
+    assert optimizer.remaining == reopened(optimizer).remaining == 3
+    rest = optimizer.ask(3)
+    assert {tuple(t.point.items()) for t in optimizer.trials} == {tuple(p.items()) for p in space.decode(space.grid())}
+    assert trial.point in [t.point for t in rest]
+
+
+def test_a_parameter_that_is_removed_and_returns_has_its_old_values() -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    points = drawn(4)
+    optimizer.add(points, [0.0, 1.0, 2.0, 3.0])
+    optimizer.change(changed(o=None))
+    optimizer = reopened(optimizer)
+    assert all("o" not in trial.point for trial in optimizer.trials)
+    optimizer.change(SPACE, {"o": 0})
+    assert [trial.point for trial in optimizer.trials] == points
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_was_left_outside_returns_with_the_default_of_a_parameter_added_since(at_once: bool) -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    points = [point | {"c": c} for point, c in zip(drawn(4), "abab", strict=True)]
+    optimizer.add(points, [0.0, 1.0, 2.0, 3.0])
+    optimizer.change(changed(c=Categorical("c", list("bcd"))))
+    assert [trial.state for trial in optimizer.trials] == ["outside", "added", "outside", "added"]
+    if at_once:
+        optimizer.change(changed(new=Binary("new")), {"new": True})
+    else:
+        optimizer.change(changed(new=Binary("new"), c=Categorical("c", list("bcd"))), {"new": True})
+        assert optimizer.trials[0].state == "outside"
+        optimizer.change(changed(new=Binary("new")))
+    assert [trial.state for trial in optimizer.trials] == ["added"] * 4
+    assert [trial.point for trial in optimizer.trials] == [point | {"new": True} for point in points]
+
+
+def test_a_failure_whose_text_is_not_unicode_is_kept() -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    optimizer.fail(optimizer.ask(), "cannot open 'caf\udce9.txt'")
+    assert reopened(optimizer).trial(0).error == "cannot open 'caf\\udce9.txt'"

@@ -34,3 +34,8 @@ def number(text: str) -> float | None:
     """
     stripped = text.strip()
     return float(stripped) if _NUMBER.fullmatch(stripped) else None
+
+
+def storable(text: object) -> str:
+    """Return a text that every file and terminal can hold: what is not Unicode becomes an escape."""
+    return str(text).encode("utf-8", "backslashreplace").decode("utf-8")

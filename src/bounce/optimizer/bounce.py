@@ -18,7 +18,7 @@ import numpy as np
 
 from bounce.errors import InvalidInput, InvalidOption, InvalidPoint, InvalidState, InvalidTell, NothingToAsk
 from bounce.gp.threads import one_thread
-from bounce.optimizer.ledger import Ledger, Outcome, Trials
+from bounce.optimizer.ledger import Ledger, Outcome, Trials, checked_notes
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
 from bounce.optimizer.planner import Planner
 from bounce.optimizer.state import (
@@ -36,6 +36,7 @@ from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import after, improves
+from bounce.text import storable
 from bounce.trial import ASKED, STATES, Trial, is_single, listed
 
 
@@ -210,6 +211,8 @@ class Bounce:
     def settle(self, outcomes: Iterable[Outcome]) -> list[int]:
         """Take what became of pending trials; all are taken or none. Return the ids."""
         checked = self._ledger.checked(outcomes)
+        if any(used is not None for _, used in checked):
+            self._planner = replace(self._planner)  # its caches have the points that were asked for
         for outcome, used in checked:
             self._resize(self._ledger.complete_batch(self._ledger.finish(outcome, used)))
         return [outcome.id for outcome, _ in checked]
@@ -241,12 +244,9 @@ class Bounce:
     ) -> list[Trial]:
         """Have points asked for first, in order. What a point leaves out is taken from the best one known, or drawn."""
         several = [points] if isinstance(points, Mapping) else list(points)
-        saved = self._rng.bit_generator.state
-        try:
-            codes = self._encoded([self._completed(point) for point in several])
-        except InvalidInput:
-            self._rng.bit_generator.state = saved  # as if nothing had been asked
-            raise
+        self.check_partial(several)
+        notes = checked_notes(notes, len(several))
+        codes = self._encoded([self._completed(point) for point in several])
         ids = self._ledger.enqueue(codes, self._head.stage, notes)
         return [_snapshot(self._ledger[i]) for i in ids]
 
@@ -260,9 +260,21 @@ class Bounce:
                 raise InvalidPoint(f"point {i}: {error}", parameter=error.parameter) from None
         return np.concatenate(rows) if rows else self.space.encode([])
 
+    def check_partial(self, points: Iterable[Mapping[str, Any]]) -> None:
+        """Refuse points with a name or a value that the space does not have; they need not be complete."""
+        parameters = {parameter.name: parameter for parameter in self.space.parameters}
+        for i, point in enumerate(points):
+            if not isinstance(point, Mapping):
+                raise InvalidPoint(f"point {i} must be a dict of values by name, not {point!r}")
+            for name, value in point.items():
+                if name not in parameters:
+                    raise InvalidPoint(f"point {i}: no parameter is called {name!r}, only {', '.join(parameters)}")
+                try:
+                    parameters[name].encode(value)
+                except InvalidPoint as error:
+                    raise InvalidPoint(f"point {i}: {error}", parameter=name) from None
+
     def _completed(self, point: Mapping[str, Any]) -> dict[str, Any]:
-        if not isinstance(point, Mapping):
-            raise InvalidPoint(f"a point must be a dict of values by name, not {point!r}")
         if all(parameter.name in point for parameter in self.space.parameters):
             return dict(point)
         best = self.best
@@ -278,12 +290,13 @@ class Bounce:
     def note(self, trial: Trial | int, text: str) -> int:
         """Write free text beside a trial, in place of the text that is there. Return its id."""
         (i,) = self._ledger.ids(trial, *STATES)
-        self._ledger.edit(i, notes=self._ledger[i].trial.notes | {"note": str(text)})
+        self._ledger.edit(i, notes=self._ledger[i].trial.notes | {"note": storable(text)})
         return i
 
-    def retry(self, trials: Trials) -> list[int]:
-        """Make failed trials pending again. Return their ids."""
-        ids = self._ledger.retry(trials)
+    def retry(self, trials: Trials | None = None) -> list[int]:
+        """Make failed trials pending again, all of them by default. Return their ids."""
+        failed = [record.id for record in self._ledger.of_state("failed")]
+        ids = self._ledger.retry(failed if trials is None else trials)
         self._planner = replace(self._planner)
         return ids
 
@@ -304,7 +317,9 @@ class Bounce:
         if not isinstance(space, Space):
             raise InvalidOption(f"space must be a bounce.Space, not {space!r}", option="space")
         change = Change(self.space, space, dict(defaults or {}))
-        ledger = self._ledger.moved(space, change.translated)
+        if space == self.space:
+            return []
+        ledger = self._ledger.moved(change)
         planner = Planner(space, self._options)
         self._head = planner.moved(self._head, ledger.records, rng=self._rng)
         before = {record.id for record in self._ledger.records if record.was is not None}

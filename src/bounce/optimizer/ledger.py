@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -21,9 +21,11 @@ import numpy as np
 
 from bounce.errors import InvalidPoint, InvalidState, InvalidTell
 from bounce.optimizer.state import Record, record_from_dict, spent
+from bounce.spaces.change import Change
 from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
+from bounce.text import storable
 from bounce.trial import State, Trial, finite, is_single
 
 Trials = Trial | int | Sequence[Trial | int]
@@ -99,7 +101,8 @@ class Ledger:
             if record.state not in states:
                 already = "already " if states == ("pending",) and record.state in ("done", "failed") else ""
                 needed = "" if already else f", not {' or '.join(states)}"
-                raise InvalidTell(f"trial {i} is {already}{record.state}{needed}", trial=i)
+                hint = "; correct changes its value" if already and record.state == "done" else ""
+                raise InvalidTell(f"trial {i} is {already}{record.state}{needed}{hint}", trial=i)
             if i in ids:
                 raise InvalidTell(f"trial {i} is named twice", trial=i)
             ids.append(i)
@@ -137,6 +140,7 @@ class Ledger:
     ) -> list[int]:
         """Take results that nobody asked for; all are taken or none. Return their ids."""
         numbers = [finite(value) for value in values]
+        texts = checked_notes(notes, len(codes))
         first, tells, points = len(self), self.tells, self.space.decode(codes)
         self.tells += len(numbers)
         return self.append(
@@ -148,7 +152,7 @@ class Ledger:
                     "added",
                     stage=stage.number,
                     restart=stage.restart,
-                    notes=dict(notes[i]) if notes else {},
+                    notes=texts[i],
                 ),
                 codes[i],
                 batch=first + i,
@@ -159,6 +163,7 @@ class Ledger:
 
     def enqueue(self, codes: Codes, stage: Stage, notes: Sequence[Mapping[str, str]] | None = None) -> list[int]:
         """Have points asked for before any other; return their ids."""
+        texts = checked_notes(notes, len(codes))
         first, points = len(self), self.space.decode(codes)
         return self.append(
             Record(
@@ -168,7 +173,7 @@ class Ledger:
                     state="queued",
                     stage=stage.number,
                     restart=stage.restart,
-                    notes=dict(notes[i]) if notes else {},
+                    notes=texts[i],
                 ),
                 codes[i],
                 batch=first + i,
@@ -200,6 +205,7 @@ class Ledger:
                     id=i,
                     value=None if outcome.value is None else finite(outcome.value),
                     seconds=_seconds(outcome.seconds),
+                    notes=checked_notes([outcome.notes], 1)[0],
                 ),
                 None if outcome.point is None else self.space.encode([outcome.point])[0],
             )
@@ -213,7 +219,8 @@ class Ledger:
             self._use(i, used)
         notes = self.records[i].trial.notes | dict(outcome.notes)
         state: State = "failed" if outcome.value is None else "done"
-        self.edit(i, value=outcome.value, state=state, error=outcome.error, seconds_eval=outcome.seconds, notes=notes)
+        error = None if outcome.error is None else storable(outcome.error)
+        self.edit(i, value=outcome.value, state=state, error=error, seconds_eval=outcome.seconds, notes=notes)
         self._told(i)
         return i
 
@@ -225,7 +232,7 @@ class Ledger:
         asked = record.codes if record.asked_codes is None else record.asked_codes
         self._put(i, codes=codes, asked_codes=asked)
         self.edit(i, point=self.space.decode(codes[None])[0])
-        self.keys.update(self.space.keys(codes[None]))
+        self.keys = self._known_keys()  # the point that was not used may be proposed again
 
     def correct(self, trial: Trials, value: Any, point: Mapping[str, Any] | None) -> int:
         """Replace the value or the point of a trial that has a value; return its id."""
@@ -255,35 +262,41 @@ class Ledger:
         self.keys = self._known_keys()
         return ids
 
-    def moved(self, space: Space, translate: Callable[[dict[str, Any]], dict[str, Any] | None]) -> Ledger:
+    def moved(self, change: Change) -> Ledger:
         """Return the same trials in another space: what no longer fits stays, outside of it.
 
-        `translate` turns a point of this space into one of the other, or None. Pending and queued trials that no longer
-        fit cost nothing. A result that was left outside by an earlier change returns if its point is one of the new
-        space as it is.
+        Pending and queued trials that no longer fit cost nothing. A result that was left outside by an earlier change
+        returns if it fits again.
         """
+        space = change.new
+        names = {parameter.name for parameter in space.parameters}
         ledger = Ledger(space)
         ledger.tells = self.tells
         for record in self.records:
             trial = record.trial
+            point = None
             if record.was is None:
-                point = translate(dict(trial.point))
-            else:
-                again = record.was != "withdrawn" and trial.point.keys() == {p.name for p in space.parameters}
-                point = dict(trial.point) if again else None
+                point = change.translated(trial.point, record.former)
+            elif record.was != "withdrawn":
+                point = change.returned(trial.point)
             try:
                 codes = None if point is None else space.encode([point])[0]
             except InvalidPoint:
                 codes = None
             if codes is not None:
+                known = {**record.former, **trial.point}
                 fitting = replace(trial, point=space.decode(codes[None])[0], state=record.was or trial.state)
-                ledger.records.append(replace(record, trial=fitting, codes=codes, asked_codes=None, was=None))
+                kept = replace(record, trial=fitting, codes=codes, asked_codes=None, was=None)
+                former = {name: value for name, value in known.items() if name not in names}
+                ledger.records.append(replace(kept, former=former))
                 if record.was is not None:
                     ledger._told(record.id)
                 continue
             was: State = "withdrawn" if trial.state in ("pending", "queued") else record.was or trial.state
-            outside = replace(record, trial=replace(trial, state="outside"), codes=np.zeros(len(space)), was=was)
-            ledger.records.append(replace(outside, told=None, asked_codes=None))
+            added = {name: value for name, value in change.defaults.items() if name in names}
+            left = replace(trial, state="outside", point=added | {**record.former, **trial.point})
+            outside = replace(record, trial=left, codes=np.zeros(len(space)), was=was)
+            ledger.records.append(replace(outside, told=None, asked_codes=None, former={}))
         ledger.keys = ledger._known_keys()
         ledger.touched = set(range(len(ledger)))
         return ledger
@@ -305,9 +318,7 @@ class Ledger:
 
     def _known_keys(self) -> set[bytes]:
         kept = [record for record in self.records if record.trial.state not in ("withdrawn", "outside")]
-        rows = [record.codes for record in kept]
-        rows += [record.asked_codes for record in kept if record.asked_codes is not None]
-        return set(self.space.keys(np.array(rows))) if rows else set()
+        return set(self.space.keys(np.array([record.codes for record in kept]))) if kept else set()
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -316,9 +327,22 @@ def _equal(one: Any, other: Any) -> bool:
     return one == other or (reals and math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-300))
 
 
+def checked_notes(notes: Any, n: int) -> list[dict[str, str]]:
+    """Return the notes of n trials as texts by name; refuse what is not a list of n tables."""
+    if notes is None:
+        return [{} for _ in range(n)]
+    ordered = isinstance(notes, Sequence) and not isinstance(notes, str | bytes)
+    if not ordered or len(notes) != n or not all(isinstance(note, Mapping) for note in notes):
+        raise InvalidTell(f"notes must be a list of {n} dicts of texts by name, not {notes!r}")
+    return [{storable(name): storable(text) for name, text in note.items()} for note in notes]
+
+
 def _seconds(seconds: float | None) -> float | None:
     """Return the time of an evaluation; refuse one that is not a finite number."""
     try:
-        return None if seconds is None else finite(seconds)
+        number = None if seconds is None else finite(seconds)
     except InvalidTell:
-        raise InvalidTell(f"seconds must be a finite number, not {seconds!r}") from None
+        number = -1.0
+    if number is not None and number < 0:
+        raise InvalidTell(f"seconds must be a finite number that is not negative, not {seconds!r}")
+    return number

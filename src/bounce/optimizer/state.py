@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from bounce.spaces.space import Space
 from bounce.subspace.embedding import Embedding
 from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import TrustRegion
-from bounce.trial import ASKED, STATES, VALUED, State, Trial
+from bounce.trial import ASKED, STATES, VALUED, Scalar, State, Trial
 
 VERSION = 2
 STORED = tuple(f.name for f in fields(Trial) if f.name != "point")  # the point follows from the codes
@@ -66,6 +66,8 @@ class Record:
     """Whether it has moved the trust region; it does so once."""
     was: State | None = None
     """The state it had before the space was changed and it was left outside; its codes then mean nothing."""
+    former: Mapping[str, Scalar] = field(default_factory=dict)
+    """Its values of parameters that the space no longer has."""
 
     @property
     def spent(self) -> bool:
@@ -155,7 +157,7 @@ def record_to_dict(record: Record) -> dict[str, Any]:
         "enqueued": record.enqueued,
         "counted": record.counted,
         "was": record.was,
-        "former_point": record.trial.point if record.was is not None else None,
+        "former_point": record.trial.point if record.was is not None else dict(record.former) or None,
     }
 
 
@@ -187,10 +189,19 @@ def record_from_dict(space: Space, document: Mapping[str, Any], place: int) -> R
         and all(isinstance(x, str) for note in trial.notes.items() for x in note)
     ):
         raise InvalidState(f"trial {place} of the state is damaged: {document!r}")
-    former = document["former_point"]
-    object.__setattr__(trial, "point", space.decode(codes)[0] if former is None else dict(former))
-    flags = bool(document["enqueued"]), bool(document["counted"]), document["was"]
-    return Record(trial, codes[0], batch, told, None if asked_codes is None else asked_codes[0], *flags)
+    former, outside = dict(document["former_point"] or {}), document["was"] is not None
+    object.__setattr__(trial, "point", former if outside else space.decode(codes)[0])
+    return Record(
+        trial,
+        codes[0],
+        batch,
+        told,
+        asked_codes=None if asked_codes is None else asked_codes[0],
+        enqueued=bool(document["enqueued"]),
+        counted=bool(document["counted"]),
+        was=document["was"],
+        former={} if outside else former,
+    )
 
 
 def head_to_dict(head: Head) -> dict[str, Any]:

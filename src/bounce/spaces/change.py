@@ -6,6 +6,7 @@ or get another type. A value that the new parameter does not take makes its poin
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +31,8 @@ class Change:
                     f"{name!r} is new: defaults must have its value in the trials so far", option="defaults"
                 )
             if name in self.defaults and name not in old:
-                self._check(parameter, self.defaults[name])
-        for name, value in self.defaults.items():
+                self.defaults[name] = self._native(parameter, self.defaults[name])
+        for name, value in list(self.defaults.items()):
             if name in old and name in new:
                 raise InvalidOption(
                     f"{name!r} is in both spaces, so the trials have their own values for it: remove its default",
@@ -40,22 +41,33 @@ class Change:
             if name not in old and name not in new:
                 raise InvalidOption(f"there is no parameter {name!r}", option="defaults")
             if name not in new:
-                self._check(old[name], value)
+                self.defaults[name] = self._native(old[name], value)
 
     @staticmethod
-    def _check(parameter: Any, value: Any) -> None:
+    def _native(parameter: Any, value: Any) -> Any:
+        """Return a default as a plain value that the parameter takes."""
         try:
-            parameter.encode(value)
+            return parameter.decode(parameter.encode(value))
         except InvalidPoint as error:
             raise InvalidOption(f"a default does not fit: {error}", option="defaults") from None
 
-    def translated(self, point: dict[str, Any]) -> dict[str, Any] | None:
-        """Return a point of the old space in the new one; None if a parameter was fixed at another value."""
+    def translated(self, point: Mapping[str, Any], former: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return a point of the old space in the new one; None if a parameter was fixed at another value.
+
+        `former` are its values of parameters that an earlier change removed: they count again if these return.
+        """
         new = [parameter.name for parameter in self.new.parameters]
         fixed = [p for p in self.old.parameters if p.name not in new and p.name in self.defaults]
         if any(p.encode(point[p.name]) != p.encode(self.defaults[p.name]) for p in fixed):
             return None
-        return {name: point[name] if name in point else self.defaults[name] for name in new}
+        known = self.defaults | dict(former) | dict(point)
+        return {name: known[name] for name in new}
+
+    def returned(self, point: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return a point that an earlier change left outside, in the new space; None if it has other parameters."""
+        new = {parameter.name for parameter in self.new.parameters}
+        known = self.defaults | dict(point)
+        return {name: known[name] for name in new} if point.keys() <= new <= known.keys() else None
 
     @property
     def sentences(self) -> list[str]:

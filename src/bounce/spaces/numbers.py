@@ -10,6 +10,7 @@ import math
 import numbers
 import operator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -110,8 +111,17 @@ class Real:
                 f"{self.name!r} must lie between {self.low!r} and {self.high!r}, not {value!r}",
                 parameter=self.name,
             )
+        return self._code(x)
+
+    @cached_property
+    def _logs(self) -> tuple[float, float]:
+        return math.log(self.low), math.log(self.high)
+
+    def _code(self, x: float) -> float:
+        """Return the code of a value that lies in the range."""
         if self.log:
-            u = (math.log(x) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
+            low, high = self._logs
+            u = (math.log(x) - low) / (high - low)
         else:
             u = (x - self.low) / (self.high - self.low)
         return round(u * GRID) / GRID
@@ -122,19 +132,19 @@ class Real:
         if u in (0.0, 1.0):
             return self.high if u else self.low
         if self.log:
-            low, high = math.log(self.low), math.log(self.high)
+            low, high = self._logs
             x = math.exp(low * (1.0 - u) + high * u)
             unsure = x * max((high - low) / GRID, math.ulp(low), math.ulp(high))
         else:
             x = self.low * (1.0 - u) + self.high * u
             unsure = max((self.high - self.low) / GRID, math.ulp(x))
         x = min(max(x, self.low), self.high)
-        if abs(x) <= unsure and self.low <= 0.0 <= self.high and self.encode(0.0) == u:
+        if abs(x) <= unsure and self.low <= 0.0 <= self.high and self._code(0.0) == u:
             return 0.0
         digits = math.floor(math.log10(abs(x) / unsure)) if abs(x) > unsure else 1
         for precision in range(max(1, digits - ROUNDING), DIGITS):
             candidate = float(f"{x:.{precision}g}")
-            if self.low <= candidate <= self.high and self.encode(candidate) == u:
+            if self.low <= candidate <= self.high and self._code(candidate) == u:
                 return candidate
         return x
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
+from bounce.text import storable
 from bounce.trial import Trial
 
 
@@ -35,6 +36,8 @@ class Entry:
     @classmethod
     def now(cls, action: str, trial: int | None = None, **said: Any) -> Entry:
         """Return a change that is made now."""
+        if said.get("reason") is not None:
+            said["reason"] = storable(said["reason"])
         return cls(now(), action, trial, **said)
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
@@ -14,6 +15,8 @@ from bounce.running.run import ALIKE
 from bounce.spaces.space import Space
 from bounce.study.study import Study
 from bounce.trial import Result, Trial
+
+logger = logging.getLogger("bounce")
 
 
 class Arguments(RunOptions, total=False):
@@ -65,6 +68,8 @@ def _run(direction: str, objective: Objective | Evaluator, space: Space, argumen
     own = {name: given.pop(name, default) for name, default in BESIDE.items()}
     Options.of(given, beside=BESIDE)
     with Study.open(own["path"], space=space, **given) as study:
-        if not study.trials:  # a study that is resumed knows them already
+        if not study.trials:
             study.begin(own["known"], own["start"])
+        elif (own["known"] or own["start"]) and not any(entry.action == "begin" for entry in study.history):
+            logger.warning("known and start are only for a new run: use Study.add and Study.enqueue for this one")
         return study.run(objective, **{name: own[name] for name in HOW})

@@ -249,6 +249,7 @@ class Study:
                 raise InvalidOption(f"known must be pairs of a point and its value, not {pair!r}", option="known")
         points = list(start)
         with self._keeper.changing() as optimizer:
+            optimizer.check_partial(points)  # before anything is added
             if pairs:
                 optimizer.add([point for point, _ in pairs], [value for _, value in pairs])
             if points:
@@ -279,25 +280,21 @@ class Study:
         reason: str | None = None,
     ) -> None:
         """Replace the value or the point of a trial; the history keeps what was there before."""
-        self._edit("correct", trial, reason, lambda optimizer: [optimizer.correct(trial, value, point=point)])
+        self._edit("correct", reason, lambda optimizer: [optimizer.correct(trial, value, point=point)])
 
     def retry(self, trials: Trials | None = None, *, reason: str | None = None) -> list[Trial]:
         """Make failed trials pending again, all of them by default; return them."""
-        failed = [trial.id for trial in self.trials if trial.state == "failed"]
-        given = failed if trials is None else trials
-        return self._edit("retry", given, reason, lambda optimizer: optimizer.retry(given))
+        return self._edit("retry", reason, lambda optimizer: optimizer.retry(trials))
 
     def withdraw(self, trials: Trials, *, reason: str | None = None) -> list[Trial]:
         """Give pending or queued trials back, their budget too; their points may be proposed again."""
-        return self._edit("withdraw", trials, reason, lambda optimizer: optimizer.withdraw(trials))
+        return self._edit("withdraw", reason, lambda optimizer: optimizer.withdraw(trials))
 
     def note(self, trial: Trial | int, text: str) -> None:
         """Write free text beside a trial, in place of the text that is there."""
-        self._edit("note", trial, None, lambda optimizer: [optimizer.note(trial, text)])
+        self._edit("note", None, lambda optimizer: [optimizer.note(trial, text)])
 
-    def _edit(
-        self, action: str, trials: Trials, reason: str | None, change: Callable[[Bounce], list[int]]
-    ) -> list[Trial]:
+    def _edit(self, action: str, reason: str | None, change: Callable[[Bounce], list[int]]) -> list[Trial]:
         """Change trials, and keep in the history what was there before."""
         with self._keeper.changing() as optimizer:
             before = {trial.id: trial for trial in optimizer.trials}
