@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from bounce.gp.kernels import matern52_and_slope
+from bounce.gp.kernels import matern52_and_slope, squared_distance
 from bounce.gp.linalg import Array, orthonormal, product, solve_lower
 from bounce.gp.points import Points
 from bounce.gp.posterior import GP
@@ -168,7 +168,9 @@ class Acquisition:
         gp, kernel = self.gp, self.gp.kernel
         space, hyper = kernel.space, kernel.hyper
         x, points = kernel.scaled(z), gp.scaled
-        r2 = kernel.real_distance(Points(z), gp.points, points)
+        r2 = squared_distance(x, points)
+        if gp.offset is not None:
+            r2 += gp.offset
         k_r, slope = matern52_and_slope(r2)
         if len(space.combinatorial):
             k_c = kernel.combinatorial(kernel.metric(Points(z), gp.points)) if k_c is None else k_c

@@ -140,12 +140,20 @@ class Kernel:
         steps[self.space.reals] = 1.0 / self.hyper.real_lengthscales
         return steps
 
-    def real_distance(self, a: Points, b: Points, scaled: Array | None = None) -> Array:
-        """Return the squared distances of the reals, in lengthscales; `scaled` are those of b, if they are known."""
-        r2 = squared_distance(self.scaled(a.z), self.scaled(b.z) if scaled is None else scaled)
+    def real_distance(self, a: Points, b: Points) -> Array:
+        """Return the squared distances of the reals, in lengthscales."""
+        r2 = squared_distance(self.scaled(a.z), self.scaled(b.z))
         if a.foreign is None and b.foreign is None:
             return r2
         return add_foreign(r2, a, b, self._real_steps)
+
+    def real_offset(self, points: Points) -> Array | None:
+        """Return what foreign points add to the squared distances (n,) of their reals; None if no point is foreign."""
+        if points.foreign is None:
+            return None
+        offset = np.zeros(len(points))
+        offset[points.foreign.rows] = points.foreign.variance @ self._real_steps**2
+        return offset
 
     def real(self, a: Points, b: Points) -> Array:
         """Return k_r of two sets of points."""

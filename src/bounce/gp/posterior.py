@@ -37,6 +37,11 @@ class GP:
         """The reals of its points, in lengthscales."""
         return self.kernel.scaled(self.points.z)
 
+    @cached_property
+    def offset(self) -> Array | None:
+        """What its points add to the squared distances of reals, beside those in `scaled`."""
+        return self.kernel.real_offset(self.points)
+
     def extended(self, points: Points, *, noise: float) -> GP:
         """Condition on more points: new rows of the factor, the old ones as they are."""
         if not len(points):

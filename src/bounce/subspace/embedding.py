@@ -169,14 +169,19 @@ class Embedding:
             x[:, others] = table[starts[others] + x[:, others].astype(np.intp)]
         return x
 
+    @cached_property
+    def _slopes(self) -> NDArray[np.float64]:
+        """Per variable (4, D), its knot, and the slopes of its map on both sides of it; the identity without a knot."""
+        at, own = np.where(np.isnan(self.knots), 0.5, self.knots).T
+        return np.stack([at, own, own / at, (1.0 - own) / (1.0 - at)])
+
     def _bent(self, u: Codes, variables: NDArray[np.intp]) -> Codes:
         """Return the codes of reals before mirroring: those of their bins, through the knots."""
         if not len(self.knots):
             return u
-        at, own = self.knots[variables].T
-        bent = np.where(u < at, own * (u / at), 1.0 - (1.0 - own) * ((1.0 - u) / (1.0 - at)))
-        bent = np.where(u == at, own, on_grid(np.clip(bent, 0.0, 1.0)))
-        return np.where(np.isnan(at), u, bent)
+        at, own, left, right = self._slopes[:, variables]
+        bent = np.where(u < at, u * left, 1.0 - (1.0 - u) * right)
+        return np.where(u == at, own, on_grid(np.clip(bent, 0.0, 1.0)))
 
     def _straight(self, u: Codes, variables: NDArray[np.intp]) -> Codes:
         """Return the codes of the bins that reals with codes u before mirroring come from; of several, the knot's."""
