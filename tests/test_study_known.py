@@ -196,3 +196,41 @@ def test_a_trial_of_another_state_is_refused_with_its_state(tmp_path: Path) -> N
         study.tell(0, 1.0)
         with pytest.raises(InvalidTell, match="trial 0 is done, not pending or queued"):
             study.withdraw(0)
+
+
+def test_a_refused_start_adds_none_of_the_known_results_in_memory_either() -> None:
+    with Study.open(None, space=SPACE, budget=12, seed=0) as study:
+        with pytest.raises(bounce.InvalidPoint, match="point 0: no parameter is called 'z', only a, o"):
+            study.begin([(drawn(1)[0], 1.0)], [{"z": 1}])
+        assert study.trials == []
+        assert study.history == []
+
+
+def test_a_default_may_be_a_number_of_numpy(tmp_path: Path) -> None:
+    with Study.open(tmp_path / "a.db", space=SPACE, budget=12, seed=0) as study:
+        study.add(drawn(2), [1.0, 2.0])
+        study.change(Space([*SPACE.parameters, Ordinal("n", [1, 2, 3])]), {"n": np.int64(2)})
+    with Study.open(tmp_path / "a.db") as study:
+        assert [trial.point["n"] for trial in study.trials] == [2, 2]
+
+
+def test_known_results_that_come_too_late_are_pointed_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bounce.minimize(value, SPACE, 3, seed=0, path=tmp_path / "a.db")
+    result = bounce.minimize(value, SPACE, 4, seed=0, path=tmp_path / "a.db", known=[(drawn(1)[0], 1.0)])
+    assert "use Study.add and Study.enqueue" in caplog.text
+    assert {trial.state for trial in result.trials} == {"done"}
+
+
+def test_the_optimizer_retries_all_failed_trials_by_default() -> None:
+    optimizer = bounce.Bounce(SPACE, 6, seed=0)
+    optimizer.fail(optimizer.ask(2), "no power")
+    assert optimizer.retry() == [0, 1]
+    assert [trial.id for trial in optimizer.pending] == [0, 1]
+
+
+def test_the_same_space_is_no_change() -> None:
+    optimizer = bounce.Bounce(SPACE, 6, seed=0)
+    optimizer.tell(optimizer.ask(2), [1.0, 2.0])
+    before = optimizer.state_dict()
+    assert optimizer.change(SPACE) == []
+    assert optimizer.state_dict() == before

@@ -19,6 +19,7 @@ from bounce.optimizer.options import Options, RunOptions, shows_options, whole
 from bounce.running.command import seconds as checked_seconds
 from bounce.running.evaluation import Evaluator, Function, Objective, Outcome
 from bounce.running.run import ALIKE, Plan, Run, checked_callbacks, executor_for
+from bounce.spaces.change import Change
 from bounce.spaces.space import Space
 from bounce.study.history import Entry
 from bounce.study.keeper import Keeper
@@ -309,9 +310,10 @@ class Study:
     ) -> list[Trial]:
         """Continue in another space; return the trials that no longer fit, which leave the model (`Bounce.change`)."""
         with self._keeper.changing() as optimizer:
-            before = optimizer.space.to_dict()
+            before, former = optimizer.space.to_dict(), optimizer.space
             outside = optimizer.change(space, defaults)
-            said = space.to_dict() | {"defaults": dict(defaults or {}), "outside": [trial.id for trial in outside]}
+            plain = Change(former, space, dict(defaults or {})).defaults
+            said = space.to_dict() | {"defaults": plain, "outside": [trial.id for trial in outside]}
             entry = Entry.now("change", before=before, after=said, reason=reason)
             self._keeper.save(optimizer, [entry], space=True)
         return outside
