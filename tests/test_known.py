@@ -176,6 +176,49 @@ def test_a_partial_point_is_completed_from_the_best_one() -> None:
         optimizer.enqueue({"nonsense": 1})
 
 
+def test_a_partial_point_is_completed_when_it_is_asked_for_not_before() -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    (queued,) = optimizer.enqueue({"a": 0.25})
+    assert queued.point == {"a": 0.25}
+    points = drawn(2)
+    optimizer.add(points, [2.0, 1.0])
+    again = Bounce.from_state_dict(json.loads(json.dumps(optimizer.state_dict())))
+    assert again.trials == optimizer.trials
+    for resumed in (optimizer, again):
+        (trial,) = resumed.ask()
+        assert trial.point == points[1] | {"a": 0.25}
+        resumed.tell(queued, 3.0)  # the trial as it was enqueued is the same trial
+        assert resumed.trial(queued.id).value == 3.0
+
+
+def test_partial_points_become_different_unseen_points_while_there_are_any() -> None:
+    optimizer = Bounce(Space([Categorical("c", ["x", "y"]), Binary("b")]), 4, seed=0)
+    optimizer.enqueue([{"c": "x"}] * 3)
+    optimizer.add([{"c": "y", "b": True}], [1.0])
+    trials = optimizer.ask(3)
+    assert sorted(trial.point["b"] for trial in trials[:2]) == [False, True]  # type: ignore[type-var]
+    assert [trial.point["c"] for trial in trials] == ["x"] * 3
+
+
+def test_a_draw_beside_a_partial_point_is_another_point() -> None:
+    optimizer = Bounce(Space([Binary("a"), Binary("b")]), 4, seed=0)
+    optimizer.enqueue([{"a": True}, {"a": False}])
+    points = [tuple(trial.point.values()) for trial in optimizer.ask(4)]
+    assert len(set(points)) == 4
+
+
+def test_a_partial_point_survives_a_change_of_the_space() -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    (queued,) = optimizer.enqueue({"a": 0.25})
+    names = [parameter.name for parameter in SPACE.parameters]
+    optimizer.change(Space([*SPACE.parameters, Binary("new")]), defaults={"new": True})
+    assert optimizer.trial(queued.id).state == "queued"
+    (trial,) = optimizer.ask()
+    assert trial.point["a"] == 0.25
+    assert trial.point["new"] is True
+    assert set(trial.point) == {*names, "new"}
+
+
 def test_a_refused_start_changes_nothing() -> None:
     optimizer = Bounce(SPACE, 10, seed=0)
     before = optimizer.state_dict()

@@ -51,6 +51,8 @@ class Trial:
     """Its share of the time that its ask took."""
     seconds_eval: float | None = None
     """How long its evaluation took, if known."""
+    attempts: int = 0
+    """How many of its evaluations began in the process of a run and did not end: that process died."""
     notes: dict[str, str] = field(default_factory=dict)
     """Free text by name: `note`, and further columns of the tables it was told with."""
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from bounce.errors import InvalidInput, InvalidOption, InvalidPoint, InvalidState, InvalidTell, NothingToAsk
 from bounce.gp.threads import one_thread
-from bounce.optimizer.ledger import Ledger, Outcome, Trials, checked_notes
+from bounce.optimizer.ledger import Ledger, Outcome, Trials
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
 from bounce.optimizer.planner import Planner
 from bounce.optimizer.state import (
@@ -38,6 +38,8 @@ from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import after, improves
 from bounce.text import storable
 from bounce.trial import ASKED, STATES, Trial, is_single, listed
+
+COMPLETIONS = 64  # random completions of a point that leaves something open, of which the first unseen one is taken
 
 
 class Bounce:
@@ -149,11 +151,13 @@ class Bounce:
         saved = self._rng.bit_generator.state
         head, drafts = self._head, list[Record]()
         try:
+            completed = self._completed([ledger[i] for i in queued])
             if len(queued) < n:
+                known = (
+                    ledger.keys.union(self.space.keys(np.array(list(completed.values())))) if completed else ledger.keys
+                )
                 with one_thread():
-                    head, drafts = self._planner.plan(
-                        head, ledger.records, n - len(queued), known=ledger.keys, rng=self._rng
-                    )
+                    head, drafts = self._planner.plan(head, ledger.records, n - len(queued), known=known, rng=self._rng)
             if not drafts and not queued:
                 raise NothingToAsk("no unseen point of the space could be found", reason="space")
         except BaseException:
@@ -161,6 +165,8 @@ class Bounce:
             raise
         seconds = (time.perf_counter() - started) / (len(drafts) + len(queued))
         self._head = head
+        for i, codes in completed.items():
+            ledger.complete(i, codes)
         for i in queued:
             ledger.edit(i, state="pending", seconds_ask=seconds)
         ids = ledger.append(replace(draft, trial=replace(draft.trial, seconds_ask=seconds)) for draft in drafts)
@@ -242,12 +248,13 @@ class Bounce:
         *,
         notes: Sequence[Mapping[str, str]] | None = None,
     ) -> list[Trial]:
-        """Have points asked for first, in order. What a point leaves out is taken from the best one known, or drawn."""
+        """Have points asked for first, in order.
+
+        What a point leaves out is filled in when it is asked for: from the best point known then, or drawn.
+        """
         several = [points] if isinstance(points, Mapping) else list(points)
         self.check_partial(several)
-        notes = checked_notes(notes, len(several))
-        codes = self._encoded([self._completed(point) for point in several])
-        ids = self._ledger.enqueue(codes, self._head.stage, notes)
+        ids = self._ledger.enqueue(several, self._head.stage, notes)
         return [_snapshot(self._ledger[i]) for i in ids]
 
     def _encoded(self, points: Iterable[Mapping[str, Any]]) -> Codes:
@@ -274,12 +281,25 @@ class Bounce:
                 except InvalidPoint as error:
                     raise InvalidPoint(f"point {i}: {error}", parameter=name) from None
 
-    def _completed(self, point: Mapping[str, Any]) -> dict[str, Any]:
-        if all(parameter.name in point for parameter in self.space.parameters):
-            return dict(point)
-        best = self.best
-        rest = best.point if best is not None else self.space.decode(self.space.sample(1, rng=self._rng))[0]
-        return {**rest, **point}
+    def _completed(self, queued: Iterable[Record]) -> dict[int, Codes]:
+        """Return the codes of enqueued points that left something open, by id: unseen ones, if any are found."""
+        completed: dict[int, Codes] = {}
+        best = best_of(self._ledger.records, self._options.sign)
+        names = [parameter.name for parameter in self.space.parameters]
+        known = set(self._ledger.keys)
+        for record in queued:
+            if not record.free:
+                continue
+            free = np.array([name in record.free for name in names])
+            rest = self.space.sample(COMPLETIONS, rng=self._rng)
+            if best is not None:
+                rest = np.vstack([best.codes, rest])
+            rows = np.where(free, rest, record.codes)
+            keys = self.space.keys(rows)
+            place = next((place for place, key in enumerate(keys) if key not in known), 0)
+            completed[record.id] = rows[place]
+            known.add(keys[place])
+        return completed
 
     def correct(self, trial: Trial | int, value: Any = None, *, point: Mapping[str, Any] | None = None) -> int:
         """Replace the value or the point of a trial that has a value. Return its id."""

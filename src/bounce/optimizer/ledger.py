@@ -84,7 +84,7 @@ class Ledger:
 
     def remaining(self, budget: int) -> int:
         """Return how many trials may still be asked for."""
-        unseen = self.space.size - len(self.keys) + len(self.of_state("queued"))
+        unseen = self.space.size - len(self.keys) + sum(not record.free for record in self.of_state("queued"))
         return int(min(budget - self.spent, unseen))
 
     def ids(self, trials: Trials, *states: State) -> list[int]:
@@ -115,7 +115,9 @@ class Ledger:
         if record.asked_codes is not None:
             points += self.space.decode(record.asked_codes[None])
         shared = trial.point.keys() & record.trial.point.keys()
-        return bool(shared) and any(all(_equal(trial.point[name], point[name]) for name in shared) for point in points)
+        if not shared:  # an enqueued point that left everything open
+            return bool(record.enqueued and not trial.point)
+        return any(all(_equal(trial.point[name], point[name]) for name in shared) for point in points)
 
     def __getitem__(self, i: int) -> Record:
         """Return the record of a trial; refuse an id that does not exist."""
@@ -131,8 +133,7 @@ class Ledger:
         new = list(records)
         self.records += new
         self.touched.update(record.id for record in new)
-        if new:
-            self.keys.update(self.space.keys(np.stack([record.codes for record in new])))
+        self.keys |= self._keys(new)
         return [record.id for record in new]
 
     def add(
@@ -161,15 +162,20 @@ class Ledger:
             for i, number in enumerate(numbers)
         )
 
-    def enqueue(self, codes: Codes, stage: Stage, notes: Sequence[Mapping[str, str]] | None = None) -> list[int]:
-        """Have points asked for before any other; return their ids."""
-        texts = checked_notes(notes, len(codes))
-        first, points = len(self), self.space.decode(codes)
+    def enqueue(
+        self, points: Sequence[Mapping[str, Any]], stage: Stage, notes: Sequence[Mapping[str, str]] | None = None
+    ) -> list[int]:
+        """Have points asked for before any other; return their ids. What they leave out stays open until then."""
+        texts, first = checked_notes(notes, len(points)), len(self)
+        (anything,) = self.space.decode(np.zeros((1, len(self.space))))  # in place of what is open
+        codes = self.space.encode([{**anything, **point} for point in points])
+        free = [tuple(name for name in anything if name not in point) for point in points]
+        natives = [{k: x for k, x in row.items() if k in points[i]} for i, row in enumerate(self.space.decode(codes))]
         return self.append(
             Record(
                 Trial(
                     first + i,
-                    point,
+                    native,
                     state="queued",
                     stage=stage.number,
                     restart=stage.restart,
@@ -178,9 +184,16 @@ class Ledger:
                 codes[i],
                 batch=first + i,
                 enqueued=True,
+                free=free[i],
             )
-            for i, point in enumerate(points)
+            for i, native in enumerate(natives)
         )
+
+    def complete(self, i: int, codes: Codes) -> None:
+        """Fill in what an enqueued point left open."""
+        self._put(i, codes=codes, free=())
+        self.edit(i, point=self.space.decode(codes[None])[0])
+        self.keys |= self._keys([self.records[i]])
 
     def edit(self, i: int, **changes: Any) -> None:
         """Change fields of a trial."""
@@ -276,7 +289,8 @@ class Ledger:
             trial = record.trial
             point = None
             if record.was is None:
-                point = change.translated(trial.point, record.former)
+                whole = self.space.decode(record.codes[None])[0] if record.free else trial.point
+                point = change.translated(whole, record.former)
             elif record.was != "withdrawn":
                 point = change.returned(trial.point)
             try:
@@ -285,8 +299,10 @@ class Ledger:
                 codes = None
             if codes is not None:
                 known = {**record.former, **trial.point}
-                fitting = replace(trial, point=space.decode(codes[None])[0], state=record.was or trial.state)
-                kept = replace(record, trial=fitting, codes=codes, asked_codes=None, was=None)
+                free = tuple(name for name in record.free if name in names)
+                fitted = {name: x for name, x in space.decode(codes[None])[0].items() if name not in free}
+                fitting = replace(trial, point=fitted, state=record.was or trial.state)
+                kept = replace(record, trial=fitting, codes=codes, asked_codes=None, was=None, free=free)
                 former = {name: value for name, value in known.items() if name not in names}
                 ledger.records.append(replace(kept, former=former))
                 if record.was is not None:
@@ -296,7 +312,7 @@ class Ledger:
             added = {name: value for name, value in change.defaults.items() if name in names}
             left = replace(trial, state="outside", point=added | {**record.former, **trial.point})
             outside = replace(record, trial=left, codes=np.zeros(len(space)), was=was)
-            ledger.records.append(replace(outside, told=None, asked_codes=None, former={}))
+            ledger.records.append(replace(outside, told=None, asked_codes=None, former={}, free=()))
         ledger.keys = ledger._known_keys()
         ledger.touched = set(range(len(ledger)))
         return ledger
@@ -317,8 +333,11 @@ class Ledger:
             self._put(record.id, counted=True)
 
     def _known_keys(self) -> set[bytes]:
-        kept = [record for record in self.records if record.trial.state not in ("withdrawn", "outside")]
-        return set(self.space.keys(np.array([record.codes for record in kept]))) if kept else set()
+        return self._keys(r for r in self.records if r.trial.state not in ("withdrawn", "outside"))
+
+    def _keys(self, records: Iterable[Record]) -> set[bytes]:
+        codes = [record.codes for record in records if not record.free]
+        return set(self.space.keys(np.array(codes))) if codes else set()
 
 
 def _equal(one: Any, other: Any) -> bool:

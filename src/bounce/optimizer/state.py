@@ -25,14 +25,15 @@ from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import TrustRegion
 from bounce.trial import ASKED, STATES, VALUED, Scalar, State, Trial
 
-VERSION = 2
+VERSION = 3
 STORED = tuple(f.name for f in fields(Trial) if f.name != "point")  # the point follows from the codes
-OWN = ("codes", "batch", "told", "asked_codes", "enqueued", "counted", "was", "former_point")
+OWN = ("codes", "batch", "told", "asked_codes", "enqueued", "counted", "was", "former_point", "free")
 RECORD = (*STORED, *OWN)
 """The keys of a record's document."""
 
 RENAMED = {"space": "stage", "length_comb": "radius", "length_cont": "side"}  # fields of a trial, version 1 to 2
-NEW: dict[str, Any] = {  # fields of a trial that version 1 did not have
+NEW_IN_3: dict[str, Any] = {"attempts": 0, "free": None}  # fields of a trial that version 2 did not have
+NEW_IN_2: dict[str, Any] = {  # fields of a trial that version 1 did not have
     "notes": {},
     "asked_codes": None,
     "enqueued": False,
@@ -68,6 +69,8 @@ class Record:
     """The state it had before the space was changed and it was left outside; its codes then mean nothing."""
     former: Mapping[str, Scalar] = field(default_factory=dict)
     """Its values of parameters that the space no longer has."""
+    free: tuple[str, ...] = ()
+    """The parameters that an enqueued point leaves open until it is asked for; their codes then mean nothing."""
 
     @property
     def spent(self) -> bool:
@@ -158,6 +161,7 @@ def record_to_dict(record: Record) -> dict[str, Any]:
         "counted": record.counted,
         "was": record.was,
         "former_point": record.trial.point if record.was is not None else dict(record.former) or None,
+        "free": list(record.free) or None,
     }
 
 
@@ -181,7 +185,7 @@ def record_from_dict(space: Space, document: Mapping[str, Any], place: int) -> R
         and (told is None or _is_int(told))
         and _is_int(batch)
         and 0 <= batch <= place
-        and all(_is_int(n) and n >= 0 for n in (trial.stage, trial.target_dim, trial.restart))
+        and all(_is_int(n) and n >= 0 for n in (trial.stage, trial.target_dim, trial.restart, trial.attempts))
         and all(_is_number(x) for x in (trial.radius, trial.side, trial.seconds_ask))
         and all(x is None or _is_number(x) for x in (trial.acquisition, trial.seconds_eval))
         and (trial.error is None or isinstance(trial.error, str))
@@ -190,7 +194,9 @@ def record_from_dict(space: Space, document: Mapping[str, Any], place: int) -> R
     ):
         raise InvalidState(f"trial {place} of the state is damaged: {document!r}")
     former, outside = dict(document["former_point"] or {}), document["was"] is not None
-    object.__setattr__(trial, "point", former if outside else space.decode(codes)[0])
+    free = tuple(document["free"] or ())
+    point = former if outside else {k: v for k, v in space.decode(codes)[0].items() if k not in free}
+    object.__setattr__(trial, "point", point)
     return Record(
         trial,
         codes[0],
@@ -201,6 +207,7 @@ def record_from_dict(space: Space, document: Mapping[str, Any], place: int) -> R
         counted=bool(document["counted"]),
         was=document["was"],
         former={} if outside else former,
+        free=free,
     )
 
 
@@ -275,15 +282,17 @@ def _is_number(value: object) -> bool:
 
 def upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a state document in this release's version."""
-    if state.get("version") != 1:
-        return state
-    return {
-        **state,
-        "version": VERSION,
-        "options": _options_of_1(state["options"]),
-        "head": _head_of_1(state["head"]),
-        "trials": [{**NEW} | {RENAMED.get(name, name): x for name, x in trial.items()} for trial in state["trials"]],
-    }
+    if state.get("version") == 1:
+        state = {
+            **state,
+            "version": 2,
+            "options": _options_of_1(state["options"]),
+            "head": _head_of_1(state["head"]),
+            "trials": [NEW_IN_2 | {RENAMED.get(name, name): x for name, x in t.items()} for t in state["trials"]],
+        }
+    if state.get("version") == 2:
+        state = {**state, "version": 3, "trials": [NEW_IN_3 | dict(trial) for trial in state["trials"]]}
+    return state
 
 
 def _options_of_1(options: Mapping[str, Any]) -> dict[str, Any]:
