@@ -2,29 +2,37 @@
 
     python bench/known.py --seeds 20 starts
     python bench/known.py --seeds 10 results
+    python bench/known.py --seeds 3 latency
 
 `starts` begins 2, 4 and 8 changes away from the best known point of a problem, and counts the evaluations until that
 point's value is reached again, beside a cold run. `results` gives 100 random results to a run of 50 evaluations, beside
-cold runs of 50 and of 100. Each prints a table; nothing is kept.
+cold runs of 50 and of 100. `latency` measures asks in a stage of 12 bins with 300 observations, 200 of them or none
+outside the embedding. Each prints a table; nothing is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import time
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy and scipy are loaded
 
 import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from bounce import Bounce, benchmarks
+from bounce import Binary, Bounce, Categorical, Ordinal, Real, Space, benchmarks
 from bounce.benchmarks import Problem
+from bounce.spaces.parameters import Parameter
 
 BUDGET = 200
 FLIPS = (2, 4, 8)
 PAST = 100
+DIMS, OBSERVED, OUTSIDE, ASKS = 50, 300, 200, 40  # of the latency
 LABS50 = "10010111101000010110011110100110000100010001010001"  # energy 153, the lowest known
 SMOOTH = ("branin500", "hartmann500", "lasso-dna")  # without a randomised version
 PROBLEMS = ("labs50", "maxsat60", "cluster60", "pest25", "contamination25", "ackley53", *SMOOTH)
@@ -39,6 +47,7 @@ class What(StrEnum):
 
     starts = "starts"
     results = "results"
+    latency = "latency"
 
 
 def best_known() -> dict[str, np.ndarray]:
@@ -112,13 +121,54 @@ def results(seeds: int, names: list[str]) -> Table:
     return table
 
 
+def asks(space: Space, outside: int, seed: int) -> list[float]:
+    """Return the CPU seconds of asks, some of whose observations lie outside the embedding."""
+    weights = np.random.default_rng(1).normal(size=len(space))
+
+    def values(points: list[dict[str, Any]]) -> np.ndarray:
+        sums = space.encode(points) @ weights
+        return np.asarray(np.sin(sums) + 0.1 * sums)
+
+    optimizer = Bounce(space, 10**5, seed=seed, initial_dims=12, initial_points=OBSERVED, budget_to_input=9 * 10**4)
+    past = space.decode(space.sample(outside, rng=np.random.default_rng(seed)))
+    optimizer.add(past, values(past))
+    times = []
+    for n in (OBSERVED - outside, *[1] * ASKS):
+        start = time.process_time()
+        trials = optimizer.ask(n)
+        times.append(time.process_time() - start)
+        optimizer.tell(trials, values([trial.point for trial in trials]))
+    return times[1:]
+
+
+def latency(seeds: int) -> Table:
+    """Measure what observations outside the embedding cost."""
+    kinds: dict[str, Callable[[int], Parameter]] = {
+        "binary": lambda i: Binary(f"b{i}"),
+        "categorical": lambda i: Categorical(f"c{i}", list("vwxyz")),
+        "ordinal": lambda i: Ordinal(f"o{i}", range(5)),
+        "real": lambda i: Real(f"x{i}", 0.0, 1.0),
+    }
+    spaces = {kind: Space([make(i) for i in range(DIMS)]) for kind, make in kinds.items()}
+    mixed = [list(kinds.values())[i % 4](i) for i in range(DIMS)]
+    table = Table("50 variables", "ms, none outside", "ms, 200 outside", "ratio", title=f"means of {seeds * ASKS} asks")
+    for kind, space in {**spaces, "mixed": Space(mixed)}.items():
+        none, some = (np.mean([asks(space, outside, seed) for seed in range(seeds)]) for outside in (0, OUTSIDE))
+        table.add_row(kind, f"{1e3 * none:.1f}", f"{1e3 * some:.1f}", f"{some / none:.2f}")
+    return table
+
+
 def main(
-    what: Annotated[What, typer.Argument(help="starts or results.")],
+    what: Annotated[What, typer.Argument(help="starts, results or latency.")],
     seeds: Annotated[int, typer.Option(min=1, help="Number of runs of each sort.")] = 10,
     problems: Annotated[str, typer.Option(help="Names for results, with commas between them.")] = ",".join(PROBLEMS),
 ) -> None:
     """Print a table."""
-    Console(width=120).print(starts(seeds) if what is What.starts else results(seeds, problems.split(",")))
+    if what is What.results:
+        table = results(seeds, problems.split(","))
+    else:
+        table = starts(seeds) if what is What.starts else latency(seeds)
+    Console(width=120).print(table)
 
 
 if __name__ == "__main__":

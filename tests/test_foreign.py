@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from bounce.method import Method
 from bounce.optimizer.foreign import points_of
-from bounce.spaces.parameters import Codes, Kind
+from bounce.spaces.parameters import Codes, Kind, Parameter
 from bounce.subspace.embedding import Embedding
 from spaces import generators, mixed, spaces
 
@@ -117,9 +118,35 @@ def test_the_kernel_is_positive_definite_for_any_mix_of_points(
     embedding, x, _ = stage
     x = x[np.unique(embedding.inputs.keys(x), return_index=True)[1]]
     points = points_of(embedding, x)
-    k = Kernel(embedding.latent, hyper(embedding.latent), fractional=True)(points, points)
+    k = Kernel(embedding.latent, hyper(embedding.latent), grain=None)(points, points)
     np.testing.assert_allclose(k, k.T, atol=1e-12)
     assert np.linalg.eigvalsh(k).min() > -1e-9
+
+
+@pytest.mark.parametrize("make", [lambda i: Binary(f"b{i}"), lambda i: Categorical(f"c{i}", list("abcd"))])
+@given(rng=generators())
+@settings(max_examples=20, deadline=None)
+def test_a_table_of_kernel_values_gives_what_the_formula_gives(
+    make: Callable[[int], Parameter], rng: np.random.Generator
+) -> None:
+    space = Space([make(i) for i in range(23)])
+    embedding = Embedding.random(space, 6, rng=rng)
+    points = points_of(
+        embedding, np.concatenate([embedding.up(embedding.latent.sample(20, rng=rng)), space.sample(20, rng=rng)])
+    )
+    assert points.foreign is not None
+    assert points.foreign.grain == 12  # bins of three and four variables
+    one = hyper(embedding.latent)
+    looked_up, computed = (Kernel(embedding.latent, one, grain)(points, points) for grain in (12, None))
+    np.testing.assert_allclose(looked_up, computed, rtol=1e-12, atol=1e-12)
+
+
+def test_unequal_cardinalities_have_no_table() -> None:
+    rng = np.random.default_rng(0)
+    space = Space([Categorical(f"c{i}", range(2 + i % 3)) for i in range(12)])
+    points = points_of(Embedding.random(space, 3, rng=rng), space.sample(20, rng=rng))
+    assert points.foreign is not None
+    assert points.foreign.grain is None
 
 
 @given(stages())

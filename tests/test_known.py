@@ -219,6 +219,19 @@ def test_a_partial_point_survives_a_change_of_the_space() -> None:
     assert set(trial.point) == {*names, "new"}
 
 
+def test_a_foreign_result_after_a_fit_is_seen_as_a_restored_run_sees_it() -> None:
+    space = Space([Binary(f"b{i}") for i in range(30)])
+    optimizer = Bounce(space, 1000, seed=0, initial_dims=5, budget_to_input=900)
+    for i in range(60):
+        optimizer.tell(optimizer.ask(), [float(i * i % 17)])
+    for point in space.decode(space.sample(5, rng=np.random.default_rng(0))):
+        optimizer.add([point], [9.0])
+        again = Bounce.from_state_dict(optimizer.state_dict())
+        ((here,), (there,)) = optimizer.ask(), again.ask()
+        assert (here.point, here.acquisition) == (there.point, there.acquisition)
+        optimizer.tell(here, 3.0)
+
+
 def test_a_refused_start_changes_nothing() -> None:
     optimizer = Bounce(SPACE, 10, seed=0)
     before = optimizer.state_dict()

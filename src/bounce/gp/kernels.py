@@ -87,8 +87,9 @@ class Kernel:
 
     space: Space
     hyper: Hyper
-    fractional: bool = False
-    """Whether some points are foreign, so that squared distances are fractions."""
+    grain: int | None = 1
+    """Where squared distances of binary and categorical codes are integers, those of foreign points are multiples of
+    1/grain; None if they can be any number."""
 
     @cached_property
     def metric(self) -> Metric:
@@ -111,12 +112,12 @@ class Kernel:
     def combinatorial(self, d2: Array) -> Array:
         """Return k_c of squared combinatorial distances."""
         inverse = 1.0 / self.hyper.combinatorial_lengthscales[0] ** 2
-        largest = None if self.fractional else self.metric.largest
-        if largest is None or d2.size <= largest:
+        largest, grain = self.metric.largest, self.grain
+        if largest is None or grain is None or d2.size <= largest * grain:
             return matern52(d2 * inverse)
-        # The squared distances are small integers: look them up.
-        table = matern52(np.arange(largest + 1.0) * inverse)
-        return table.take(d2.astype(np.intp))
+        # The squared distances take few values: look them up.
+        table = matern52(np.arange(largest * grain + 1.0) * (inverse / grain))
+        return table.take((d2 if grain == 1 else np.rint(d2 * grain)).astype(np.intp))
 
     def mix(self, k_c: Array | None, k_r: Array | None) -> Array:
         """Combine the kernels of the two sorts of bins; None for a sort that the space does not have."""
@@ -176,7 +177,7 @@ def add_foreign(d2: Array, a: Points, b: Points, steps: Array) -> Array:
     `steps` (d,) is the length of one code in each bin, 0 for a bin that does not count.
     """
     if b.foreign is not None:
-        d2[:, b.foreign.rows] += b.foreign.variance @ steps**2
+        d2[:, b.foreign.columns] += b.foreign.variance @ steps**2
     if a.foreign is not None:
         d2[a.foreign.rows] += (a.foreign.variance @ steps**2)[:, None]
         if b.foreign is not None:
@@ -238,13 +239,12 @@ class Metric:
         else:
             d2 = np.zeros((len(a), len(b)))
         if len(categorical):
-            foreign = a.foreign is not None or b.foreign is not None
-            dtype = np.uint16 if foreign or self.space.cardinalities.max() > 256 else np.uint8
+            narrow = self.space.cardinalities[categorical].max() < 256
+            dtype, most = (np.uint8, 255.0) if narrow else (np.uint16, NO_CODE)  # NO_CODE becomes the largest
             count = np.zeros((len(a), len(b)), dtype=np.uint8 if len(categorical) < 256 else np.uint16)
             differs = np.empty(count.shape, dtype=bool)
-            for column_a, column_b in zip(
-                a.z[:, categorical].T.astype(dtype), b.z[:, categorical].T.astype(dtype), strict=True
-            ):
+            codes_a, codes_b = (np.minimum(z[:, categorical].T, most).astype(dtype) for z in (a.z, b.z))
+            for column_a, column_b in zip(codes_a, codes_b, strict=True):
                 np.not_equal(column_a[:, None], column_b, out=differs)
                 count += differs
             d2 += self.jump * count
@@ -256,11 +256,11 @@ class Metric:
         categorical = self.categorical
         for distances, others, foreign in ((d2, a.z, b.foreign), (d2.T, b.z, a.foreign)):
             if foreign is not None:
-                agreed = sum(
-                    foreign.votes[_vote_rows(foreign, np.array([j]), others[:, j])] for j in categorical.tolist()
-                )
+                cast = np.zeros((len(others), len(foreign.votes)))
+                cast[np.arange(len(others))[:, None], _vote_rows(foreign, categorical, others[:, categorical])] = 1.0
+                agreed = product(cast, foreign.votes)
                 norm = foreign.variance[:, categorical].sum(axis=1) - len(categorical)
-                distances[:, foreign.rows] += 0.5 * self.jump * (norm - 2.0 * agreed)
+                distances[:, foreign.columns] += 0.5 * self.jump * (norm - 2.0 * agreed)
         if a.foreign is not None and b.foreign is not None:
             agreed = product(a.foreign.choices, b.foreign.choices.T)
             d2[np.ix_(a.foreign.rows, b.foreign.rows)] += self.jump * (len(categorical) - agreed)
@@ -269,22 +269,32 @@ class Metric:
 
     def moved(self, d2: Array, columns: NDArray[np.intp], old: Array, new: Array, points: Points) -> Array:
         """Return squared distances d2 (moves, n) to points after one code of each row changes, O(n) per row."""
+        change = np.empty(d2.shape)
         steps = self.steps[columns]
-        change = points.z.T[columns]
-        off = np.flatnonzero(steps == 0)
-        same = change[off]
-        jumps = (same == old[off, None]).view(np.int8) - (same == new[off, None]).view(np.int8)
-        # (c − x)² − (z − x)² = (c − z)(c + z − 2x), in steps
-        size = (new - old) * steps**2
-        change *= (-2.0 * size)[:, None]
-        change += (size * (new + old))[:, None]
-        change[off] = self.jump * jumps
-        foreign = points.foreign
-        if foreign is not None and len(off):
-            before, after = (foreign.votes[_vote_rows(foreign, columns[off], code[off])] for code in (old, new))
-            change[np.ix_(off, foreign.rows)] = self.jump * (before - after)
+        on, off = np.flatnonzero(steps != 0), np.flatnonzero(steps == 0)
+        if len(on):
+            # (c − x)² − (z − x)² = (c − z)(c + z − 2x), in steps
+            size = (new[on] - old[on]) * steps[on] ** 2
+            along = points.z.T[columns[on]]
+            along *= (-2.0 * size)[:, None]
+            along += (size * (new[on] + old[on]))[:, None]
+            change[on] = along
+        if len(off):
+            change[off] = self._jumps(columns[off], old[off], new[off], points)
         change += d2
         return np.maximum(change, 0.0, out=change)
+
+    def _jumps(self, columns: NDArray[np.intp], old: Array, new: Array, points: Points) -> Array:
+        """Return what a changed category adds to squared distances (moves, n) to points."""
+        same = points.z.T[columns]
+        change: Array = self.jump * ((same == old[:, None]).view(np.int8) - (same == new[:, None]).view(np.int8))
+        foreign = points.foreign
+        if foreign is not None:
+            before, after = (foreign.votes[_vote_rows(foreign, columns, code)] for code in (old, new))
+            before -= after
+            before *= self.jump
+            change[:, foreign.columns] = before
+        return change
 
 
 def _vote_rows(foreign: Foreign, bins: NDArray[np.intp], codes: Array) -> NDArray[np.intp]:

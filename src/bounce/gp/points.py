@@ -19,6 +19,7 @@ Shapes: z (n, d) latent codes; f foreign points; D input variables.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,14 @@ class Foreign:
     """Features (f, ...) whose inner products are the mean agreements of two foreign points in their categories."""
     bins: NDArray[np.intp]
     """The bin of each variable (D,)."""
+    grain: int | None
+    """Squared distances of binary and categorical variables are multiples of 1/grain; None: they can be any number."""
+
+    @cached_property
+    def columns(self) -> slice | NDArray[np.intp]:
+        """Which points, as a slice if they follow each other: slices are faster."""
+        first, last = int(self.rows[0]), int(self.rows[-1])
+        return slice(first, last + 1) if last - first + 1 == len(self.rows) else self.rows
 
     def taken(self, rows: NDArray[np.intp], places: NDArray[np.intp]) -> Foreign:
         """Return some of them, at other places."""

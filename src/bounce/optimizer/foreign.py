@@ -5,6 +5,8 @@ Shapes: x (n, D) input codes.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +14,8 @@ from bounce.gp.linalg import Array
 from bounce.gp.points import NO_CODE, Foreign, Points
 from bounce.spaces.kinds import Codes, Kind
 from bounce.subspace.embedding import Embedding
+
+MOST_GRAIN = 100  # tables of kernel values are small
 
 
 def points_of(embedding: Embedding, x: Codes) -> Points:
@@ -50,4 +54,15 @@ def _foreign(embedding: Embedding, x: Codes, rows: NDArray[np.intp]) -> tuple[Fo
         means[:, j] = NO_CODE
     stacked = np.concatenate([*votes, np.zeros((1, len(x)))])
     bins = embedding.bin_of
-    return Foreign(rows, variance, stacked, first_vote, positions, np.concatenate(choices, axis=1), bins), means
+    together, grain = np.concatenate(choices, axis=1), _grain(embedding)
+    return Foreign(rows, variance, stacked, first_vote, positions, together, bins, grain), means
+
+
+def _grain(embedding: Embedding) -> int | None:
+    """Return the common denominator of means over bins, if it is small and every code stands for one value."""
+    inputs = embedding.inputs
+    if any(len(embedding.tables[i]) != inputs.cardinalities[i] for i in inputs.of_kind(Kind.CATEGORICAL)):
+        return None
+    sizes = (len(part) for part in embedding.members if inputs.kinds[part[0]] is not Kind.REAL)
+    grain = math.lcm(*sizes)
+    return grain if grain <= MOST_GRAIN else None

@@ -72,7 +72,7 @@ class Model:
     def __init__(self, method: Method) -> None:
         self._method = method
         self._seen_from: tuple[Embedding, Points] | None = None
-        self._base: tuple[tuple[int, int], GP] | None = None
+        self._base: tuple[tuple[int, int, int | None], GP] | None = None
 
     def propose(
         self,
@@ -153,10 +153,10 @@ class Model:
         assert head.fit is not None
         stage, hyper = head.stage, head.fit.hyper
         points, y = data.points[order], targets(data.values[order], self._method)
-        key = (stage.number, head.fit.tells)
+        grain = 1 if data.points.foreign is None else data.points.foreign.grain
+        key = (stage.number, head.fit.tells, grain)
         if self._base is None or self._base[0] != key:
-            fractional = data.points.foreign is not None
-            self._base = (key, GP.at(Kernel(stage.latent, hyper, fractional), points[:base]))
+            self._base = (key, GP.at(Kernel(stage.latent, hyper, grain), points[:base]))
         gp = self._base[1].extended(points[base:], noise=hyper.noise)
         centre = points.z[int(np.argmin(np.where(data.done[order], y, np.inf)))]
         reals, box = stage.latent.reals, np.empty((2, 0))

@@ -207,6 +207,8 @@ class Embedding:
             tried = np.clip(found + step / GRID, 0.0, 1.0)
             match = (self._bent(np.repeat(tried[:, None], len(part), axis=1), part) == u).all(axis=1) & ~inside
             found, inside = np.where(match, tried, found), inside | match
+            if inside.all():
+                break
         return found, inside
 
     def positions(self, x: Codes) -> Codes:
