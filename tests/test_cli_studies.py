@@ -700,7 +700,7 @@ def test_a_study_that_another_one_runs_is_locked(bounce: Terminal) -> None:
 def test_a_study_on_a_full_disk_can_be_looked_at(bounce: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     bounce("run", bounce.spec(), "--quiet")
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise StorageFailed("database or disk is full")
 
     monkeypatch.setattr(Lock, "acquire", full)

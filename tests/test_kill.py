@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -117,10 +118,10 @@ def dying_at(event: int) -> Iterator[None]:
             os.kill(os.getpid(), signal.SIGKILL)
 
     @contextmanager
-    def transaction(self: Storage, *args: Any, **kwargs: Any) -> Iterator[None]:
+    def transaction(self: Storage) -> Iterator[sqlite3.Connection]:
         passes()
-        with whole(self, *args, **kwargs):
-            yield
+        with whole(self) as connection:
+            yield connection
             passes()
         passes()
 

@@ -35,7 +35,7 @@ from bounce import (
 from bounce.optimizer import state
 from bounce.optimizer.ledger import Outcome
 from bounce.spec.tables import to_csv
-from bounce.study import schema, storage
+from bounce.study import rows, schema, storage
 from bounce.study.storage import Storage
 from objectives import mixed, value
 
@@ -197,7 +197,7 @@ def test_an_older_study_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = tmp_path / "a.db"
     with Study.open(path, space=mixed(), budget=5, seed=0) as study:
         study.tell(study.ask(), [1.5])
-    monkeypatch.setattr(storage, "MIGRATIONS", (*schema.MIGRATIONS, "ALTER TABLE trials ADD COLUMN note TEXT"))
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, "ALTER TABLE trials ADD COLUMN note TEXT"))
     with Study.open(path) as study:
         assert study.best.value == 1.5  # type: ignore[union-attr]
         assert version(path) == 3
@@ -299,11 +299,13 @@ def test_the_tables_have_a_column_for_every_field_of_a_record(tmp_path: Path) ->
     trials = [row[1] for row in connection.execute("PRAGMA table_info(trials)")]
     study = [row[1] for row in connection.execute("PRAGMA table_info(study)")]
     connection.close()
-    assert sorted(trials) == sorted([*state.RECORD, "point", "asked", "finished"])
-    assert sorted(trials) == sorted(storage.COLUMNS)
+    assert sorted(trials) == sorted([*state.RECORD, "point", "asked", "finished", "digest"])
+    assert sorted(trials) == sorted([*rows.COLUMNS, "digest"])
     assert set(storage.JSON) < set(state.RECORD)
     document = Bounce(mixed(), budget=3).state_dict()
-    assert sorted(study) == sorted(["one", "revision", "created", "runner", *(document.keys() - {"trials"})])
+    kept = ["uuid", "revision", "created", "runner", "trials_digest", "history_digest"]
+    assert sorted(rows.HEAD) == sorted([*kept, *(document.keys() - {"trials"})])
+    assert sorted(study) == sorted(["one", "digest", *rows.HEAD])
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
@@ -361,13 +363,14 @@ def test_a_full_disk_loses_nothing_that_was_stored(tmp_path: Path) -> None:
         study.tell(study.ask(), [0.5])
         kept = study._keeper.storage
         assert isinstance(kept, Storage)
-        pages = kept._connection.execute("PRAGMA page_count").fetchone()[0]
-        kept._connection.execute(f"PRAGMA max_page_count = {pages}")
+        assert kept._writer is not None
+        pages = kept._writer.execute("PRAGMA page_count").fetchone()[0]
+        kept._writer.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(StorageFailed, match="database or disk is full") as info:
             study.run(value)
         assert info.value.result.trials[0].value == 0.5  # type: ignore[attr-defined]
         stored = facts(study.trials)
-        kept._connection.execute("PRAGMA max_page_count = 100000")
+        kept._writer.execute("PRAGMA max_page_count = 100000")
     with Study.open(path) as study:
         assert facts(study.trials) == stored
         study.run(value)
@@ -380,15 +383,9 @@ def test_a_full_disk_loses_nothing_that_was_stored(tmp_path: Path) -> None:
 
 
 def only_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every folder one that cannot be written to, for root too."""
-    opened = storage._opened
-
-    def refused(name: str, *, uri: bool = False) -> sqlite3.Connection:
-        if not uri:
-            raise sqlite3.OperationalError("unable to open database file")
-        return opened(name, uri=uri)
-
-    monkeypatch.setattr(storage, "_opened", refused)
+    """Make every file and folder one that cannot be written to, for root too."""
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and access(path, mode))
 
 
 def test_a_study_in_a_folder_without_leave_to_write_can_be_read(
@@ -559,7 +556,7 @@ def test_the_file_says_what_it_is(tmp_path: Path) -> None:
         study.run(objectives.half_fails)
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA application_id").fetchone()[0].to_bytes(4, "big") == b"BNCE"
-    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
     rows = connection.execute("SELECT json_extract(point, '$.depth'), state, finished >= asked FROM trials").fetchall()
     assert [(row[0], row[1], row[2]) for row in rows] == [
         (t.point["depth"], t.state, 1) for t in Study.open(path).trials
@@ -601,26 +598,39 @@ def test_a_closed_study_says_so(tmp_path: Path) -> None:
         study.ask()
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ("UPDATE study SET version = 99", "the state has version 99"),
-        ("UPDATE study SET head = '{}'", "damaged"),
-        ("UPDATE study SET head = '" + "[" * 100_000 + "'", "damaged"),
-        ("UPDATE trials SET value = 'abc'", "trial 0 of the state is damaged"),
-        ("DELETE FROM trials WHERE id = 1", "damaged"),
-        ("DELETE FROM study", "a row is missing"),
-    ],
-)
-def test_damage_inside_is_told_with_the_file_and_in_short(tmp_path: Path, change: str, said: str) -> None:
+DAMAGES = [
+    ("UPDATE study SET version = 99", "the state has version 99"),
+    ("UPDATE study SET head = '{}'", "damaged"),
+    ("UPDATE study SET head = '" + "[" * 100_000 + "'", "damaged"),
+    ("UPDATE trials SET value = 'abc'", "trial 0 of the state is damaged"),
+    ("UPDATE trials SET value = x'00'", "damaged"),
+    ("DELETE FROM trials WHERE id = 1", "damaged"),
+    ("DELETE FROM study", "a row is missing"),
+]
+
+
+def sealed(connection: sqlite3.Connection) -> None:
+    """Give all rows the digests of what is in them."""
+    for table in ("trials", "history"):
+        ids = [i for (i,) in connection.execute(f"SELECT id FROM {table}")]
+        connection.execute(f"UPDATE study SET {table}_digest = ?", (rows.renew(connection, table, ids)[1],))
+    if connection.execute("SELECT count(*) FROM study").fetchone() == (1,):
+        rows.renew_head(connection)
+
+
+@pytest.mark.parametrize("seal", [False, True])
+@pytest.mark.parametrize(("change", "said"), DAMAGES)
+def test_damage_inside_is_told_with_the_file_and_in_short(tmp_path: Path, change: str, said: str, seal: bool) -> None:
     path = tmp_path / "a.db"
     with Study.open(path, space=mixed(), budget=4, seed=0) as study:
         study.run(value)
     connection = sqlite3.connect(path)
     connection.execute(change)
+    if seal and "x'00'" not in change:  # no digest has bytes in it
+        sealed(connection)
     connection.commit()
     connection.close()
     with pytest.raises(InvalidStudy, match=r"a\.db") as info:
         Study.open(path)
-    assert said in str(info.value)
+    assert (said if seal else "damaged") in str(info.value)
     assert len(str(info.value)) < 400

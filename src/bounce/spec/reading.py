@@ -229,7 +229,8 @@ class Table:
         """Return the point that was really used, if it is not the one that was asked for."""
         said = {name: cell for name, cell in cells.items() if not self._is_asked(trial, name, cell)}
         used = trial.point | self._settings(line, said)
-        differing = [p.name for p in self.space.parameters if _differs(p, used[p.name], trial.point[p.name])]
+        known = [p for p in self.space.parameters if p.name in trial.point]  # a queued point may leave some open
+        differing = [p.name for p in known if _differs(p, used[p.name], trial.point[p.name])]
         if not differing:
             return None
         if trial.state == "pending" and as_used:

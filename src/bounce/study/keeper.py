@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,7 +21,7 @@ from bounce.study.lock import Lock
 from bounce.study.storage import Changes, Storage
 
 LONGEST = 200  # characters quoted from the error of a damaged study
-WAIT = 10.0  # seconds for which an ask or a tell waits for another one
+WAIT = 60.0  # seconds for which an ask or a tell waits for others
 
 
 class Keeper:
@@ -30,7 +31,7 @@ class Keeper:
         self.running = False
         """Whether this object is running the study, so that nobody else can change it."""
         self.storage = None if path is None else Storage(path)
-        self._lock = None if path is None else Lock(path.with_name(path.name + ".lock"))
+        self._lock = None if path is None else Lock(path.absolute())
         self._held = 0
         self._known: tuple[int, Bounce] | None = None
         self._entries: list[Entry] = []
@@ -56,10 +57,26 @@ class Keeper:
     def create(self, first: Bounce) -> None:
         """Write a new optimizer to the file, unless another process has just done so."""
         assert self.storage is not None
-        with self.locked():
-            if not self.storage.exists:
-                self.storage.create(first.state_dict())
-                self._known = self.storage.revision, first
+        try:
+            with self.locked():
+                if not self.storage.exists:
+                    self.storage.create(first.state_dict())
+                    self._known = self.storage.revision, first
+        except StorageFailed as error:
+            if self.storage.exists or not self._is_unwritable():
+                raise
+            raise InvalidStudy(
+                f"{self.name} does not exist and cannot be created: its folder cannot be written to"
+            ) from error
+
+    def _is_unwritable(self) -> bool:
+        """Return whether the folder takes no files, whatever the permissions say."""
+        assert self.path is not None
+        try:
+            with tempfile.TemporaryFile(dir=self.path.absolute().parent):
+                return False
+        except OSError:
+            return True
 
     @property
     def optimizer(self) -> Bounce:
@@ -88,12 +105,10 @@ class Keeper:
                     self._known = None  # it may be ahead of the file
                 raise
 
-    def save(
-        self, optimizer: Bounce, entries: Sequence[Entry] = (), *, durable: bool = True, space: bool = False
-    ) -> None:
+    def save(self, optimizer: Bounce, entries: Sequence[Entry] = (), *, space: bool = False) -> None:
         """Write the trials that changed, where the optimizer stands, and what the history keeps of it.
 
-        What is not durable may be undone by a power cut, but by nothing else. `space` says that the space changed.
+        `space` says that the space changed.
         """
         touched = optimizer.touched
         if self.storage is None:
@@ -102,7 +117,8 @@ class Keeper:
             rows = optimizer.changes(touched)
             points = {i: optimizer.trial(i).point for i in touched}
             kept = Changes(rows, points, entries, optimizer.space.to_dict() if space else None)
-            self._known = self.storage.save(kept, durable=durable), optimizer
+            assert self._known is not None
+            self._known = self.storage.save(kept, self._known[0]), optimizer
         optimizer.forget_touched()
 
     @property
@@ -147,18 +163,21 @@ class Keeper:
             return
         if not self.storage.writable:
             raise StorageFailed(f"{self.name} can only be read here: its file or folder cannot be written")
-        if not self._lock.acquire():
-            runner = self.storage.runner  # an ask or a tell is soon over, a run is not
-            if runner is not None or not self._lock.acquire(WAIT):
-                raise StudyLocked(
-                    f"{self.name} is being run by {runner or 'another process'}: wait until it ends, or stop it. "
-                    "Reading is possible in the meantime"
-                )
+        storage = self.storage
+        if not self._lock.acquire(WAIT, hopeless=lambda: storage.runner is not None):  # others are soon done, a run not
+            runner = storage.runner
+            if runner is None:
+                raise StudyLocked(f"other processes kept {self.name} busy for {WAIT:g} s: try again")
+            raise StudyLocked(
+                f"{self.name} is being run by {runner}: wait until it ends, or stop it. "
+                "Reading is possible in the meantime"
+            )
         try:
             if self.storage.exists:
                 optimizer = self.optimizer  # as the file has it, for the time of the lock
                 if not self.storage.current:
-                    self._known = self.storage.migrate(optimizer.changes([])), optimizer
+                    assert self._known is not None
+                    self._known = self.storage.migrate(optimizer.changes([]), self._known[0]), optimizer
                 if self.storage.runner is not None:
                     self.storage.set_runner(None)  # left by a run that was killed
         except BaseException:

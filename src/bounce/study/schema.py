@@ -1,8 +1,16 @@
 """The schema of a study file, as the scripts that make it.
 
-A new file runs all of them. A file of an earlier format runs those that it lacks, at its first change.
+A new file runs all of them. A file of an earlier format runs those that it lacks, at its first change. A file whose
+schema is another one is not a study: a trigger or a view could do anything.
 """
 
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from functools import cache
+
+APPLICATION = 0x424E4345  # "BNCE", in the header of the file
 # Script n brings the tables from version n to n + 1; `optimizer.state` upgrades the optimizer's own documents. A script
 # that has been released is never changed.
 MIGRATIONS = (
@@ -85,7 +93,9 @@ MIGRATIONS = (
     );
     """,
     """
-    ALTER TABLE study ADD COLUMN name TEXT NOT NULL DEFAULT '';
+    ALTER TABLE study ADD COLUMN uuid TEXT NOT NULL DEFAULT '';
+    ALTER TABLE study ADD COLUMN trials_digest INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE study ADD COLUMN history_digest INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE study ADD COLUMN digest INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE trials ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE trials ADD COLUMN free TEXT;
@@ -93,3 +103,27 @@ MIGRATIONS = (
     ALTER TABLE history ADD COLUMN digest INTEGER NOT NULL DEFAULT 0;
     """,
 )
+DIGESTS = 3  # the first format whose rows have digests
+
+
+def run(connection: sqlite3.Connection, scripts: Sequence[str]) -> None:
+    """Run scripts within a transaction of the caller."""
+    for script in scripts:
+        for statement in script.split(";"):
+            connection.execute(statement)
+
+
+def found(connection: sqlite3.Connection) -> frozenset[tuple[str, ...]]:
+    """Return what a file has tables, indexes, views and triggers for, as the statements that made them."""
+    return frozenset(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
+
+
+@cache
+def expected(version: int) -> frozenset[tuple[str, ...]]:
+    """Return what `found` returns for a study of a version."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        run(connection, MIGRATIONS[:version])
+        return found(connection)
+    finally:
+        connection.close()

@@ -1,40 +1,41 @@
 """The file of a study: one SQLite database (docs/file-format.md).
 
-Invariant: between two transactions the file holds the complete state of an optimizer. Every change writes the
-optimizer's head and the trials that belong to it in one transaction, and nothing else.
+The invariant: between two transactions the file alone holds the complete state of an optimizer. Every change writes the
+optimizer's head and the trials that belong to it in one transaction, and nothing else. A change is written only if the
+file still is what the change was made from.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import uuid
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from bounce.errors import InvalidStudy, StorageFailed
+from bounce.errors import InvalidStudy, StorageFailed, StudyLocked
 from bounce.optimizer.state import RECORD, VERSION
+from bounce.study import database, rows, schema
+from bounce.study.digest import total
 from bounce.study.history import Entry, now
-from bounce.study.schema import MIGRATIONS
+from bounce.study.rows import COLUMNS, ENTRY
 from bounce.trial import Scalar
 
-READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
-APPLICATION = 0x424E4345  # "BNCE", in the header of the file
 FIXED = ("format", "version", "space")
 CHANGING = ("options", "rng", "tells", "head")
 PLAIN = ("format", "version", "tells")  # what is not stored as JSON text
 JSON = ("codes", "notes", "asked_codes", "former_point", "free")  # columns of a trial that hold JSON text
-ENTRY = tuple(f.name for f in fields(Entry))
 BOTH = ("before", "after")
-COLUMNS = (*RECORD, "point", "asked", "finished")
 KEPT = ("id", "asked")  # of a trial that is already there
 _UPSERT = (
     f"INSERT INTO trials ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
     "ON CONFLICT (id) DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name not in KEPT)
 )
+T = TypeVar("T")
 
 
 class Changes(NamedTuple):
@@ -54,108 +55,122 @@ class Storage:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.writable = True
+        self._file = path.absolute()  # wherever the process goes
         self._place: tuple[int, int] | None = None
         self._closed = False
-        with self._explained():
-            self._connection = self._connect()
-            weakref.finalize(self, self._connection.close)
-            self._check()
+        self._reader: sqlite3.Connection | None = None
+        self._stamp: database.Stamp | None = None
+        self._writer: sqlite3.Connection | None = None
+        if path.is_dir():
+            raise InvalidStudy(f"{path} is a folder, but a study is a file, such as {path / 'study.db'}")
+        if not self._file.parent.is_dir():
+            raise InvalidStudy(f"the folder {path.parent} for the study {path.name} does not exist")
+        if not path.exists() and not os.access(self._file.parent, os.W_OK):
+            raise InvalidStudy(
+                f"the study {path} does not exist and cannot be created: its folder cannot be written to"
+            )
+        if self._file.exists():
+            self._reading(self._check)
         self.check_place()
 
-    def _connect(self) -> sqlite3.Connection:
-        if self.path.is_dir():
-            raise InvalidStudy(f"{self.path} is a folder, but a study is a file, such as {self.path / 'study.db'}")
-        if not self.path.parent.is_dir():
-            raise InvalidStudy(f"the folder {self.path.parent} for the study {self.path.name} does not exist")
-        try:
-            connection = _opened(str(self.path))
-            if not _foreign(connection):  # a foreign file is not changed
-                connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if not self.path.exists():
-                raise InvalidStudy(
-                    f"the study {self.path} does not exist and cannot be created: its folder cannot be written to"
-                ) from error
-            if not self.path.is_file() or self.path.stat().st_size == 0:
-                raise
-            # The folder or file cannot be written, but the study can still be read.
-            self.writable = False
-            wal = self.path.with_name(self.path.name + "-wal").exists()
-            connection = _opened(f"{self.path.absolute().as_uri()}?{'mode=ro' if wal else 'immutable=1'}", uri=True)
-        return connection
-
-    def _check(self) -> None:
+    @staticmethod
+    def _check(connection: sqlite3.Connection) -> None:
         """Refuse a file that is not a study, is damaged, or was made by a newer release."""
-        (damage,) = self._one("PRAGMA quick_check(1)")
+        rows.checked_version(connection)  # first, since a foreign schema could do anything
+        (damage,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if damage != "ok":
-            raise InvalidStudy(f"{self.path} is damaged: {damage.splitlines()[-1]}")
-        if _foreign(self._connection):
-            raise InvalidStudy(f"{self.path} is a database, but not a study of Bounce")
-        (version,) = self._one("PRAGMA user_version")
-        if version > len(MIGRATIONS):
-            raise InvalidStudy(
-                f"{self.path} has format {version}, and this release reads formats up to {len(MIGRATIONS)}: "
-                "use a newer release"
-            )
+            raise rows.Unfit(f"is damaged: {damage.splitlines()[-1]}")
+
+    @property
+    def writable(self) -> bool:
+        """Whether the file and its folder can be written to."""
+        return os.access(self._file.parent, os.W_OK) and (not self._file.exists() or os.access(self._file, os.W_OK))
 
     @property
     def exists(self) -> bool:
         """Whether the file has a study in it; a new file is empty until the first transaction."""
-        with self._explained():
-            return bool(self._one("SELECT count(*) FROM sqlite_master")[0])
-
-    def migrate(self, documents: Mapping[str, Any]) -> int:
-        """Bring a file to this release's version, in one transaction; return the new revision.
-
-        `documents` is the optimizer's own part of the state, in this release's version. The caller holds the lock.
-        """
-        with self._transaction():
-            (version,) = self._one("PRAGMA user_version")
-            self._run_scripts(MIGRATIONS[version:])
-            self._connection.execute("UPDATE study SET version = ?", (VERSION,))
-            return self._update(documents)
-
-    def _run_scripts(self, scripts: Sequence[str]) -> None:
-        for script in scripts:
-            for statement in script.split(";"):
-                self._connection.execute(statement)
-        self._connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-
-    def _update(self, changes: Mapping[str, Any]) -> int:
-        """Write the optimizer's own documents, and return the new revision."""
-        self._connection.execute(
-            f"UPDATE study SET revision = revision + 1, {', '.join(f'{name} = ?' for name in CHANGING)}",
-            _values(changes, CHANGING),
-        )
-        return self._revision()
+        return self._file.exists() and self._reading(rows.checked_version) > 0
 
     @property
     def current(self) -> bool:
         """Whether the tables are of this release's version."""
-        with self._explained():
-            return bool(self._one("PRAGMA user_version")[0] == len(MIGRATIONS))
+        return self._reading(rows.checked_version) == len(schema.MIGRATIONS)
+
+    @property
+    def revision(self) -> int:
+        """A number that grows with every change."""
+        return int(self._reading(_revision))
+
+    @property
+    def runner(self) -> str | None:
+        """Who is stored as running the study; valid only while the study is locked."""
+        if not self.exists:
+            return None
+        (runner,) = self._reading(lambda connection: _one(connection, "SELECT runner FROM study"))
+        return None if runner is None else str(runner)
+
+    def load(self) -> tuple[int, dict[str, Any]]:
+        """Return the revision and the whole state, in the version of the file."""
+        content = self._reading(rows.read)
+        try:
+            state = {
+                name: content.study[name] if name in PLAIN else json.loads(content.study[name])
+                for name in (*FIXED, *CHANGING)
+            }
+            for trial in content.trials:
+                for name in (*JSON, "point"):
+                    if trial.get(name) is not None:
+                        trial[name] = json.loads(trial[name])
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidStudy(f"{self.path} is damaged: {error}") from error
+        return int(content.study["revision"]), state | {"trials": content.trials}
+
+    def history(self) -> list[Entry]:
+        """Return what was changed by hand, oldest first; a file of the first format has nothing."""
+        content = self._reading(rows.read)
+        try:
+            return [
+                Entry(**{n: row[n] if n not in BOTH or row[n] is None else json.loads(row[n]) for n in ENTRY})
+                for row in content.history
+            ]
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidStudy(f"{self.path} is damaged: {error}") from error
+
+    # Changes
 
     def create(self, state: Mapping[str, Any]) -> None:
         """Write the tables and the state of an optimizer without trials, in one transaction."""
-        with self._transaction():
-            self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            self._run_scripts(MIGRATIONS)
-            columns = ("one", "revision", "created", *FIXED, *CHANGING)
-            values = (1, 0, now(), *_values(state, FIXED), *_values(state, CHANGING))
-            self._connection.execute(
+        with self._transaction() as connection:
+            connection.execute(f"PRAGMA application_id = {schema.APPLICATION}")
+            _run_scripts(connection, schema.MIGRATIONS)
+            columns = ("one", "uuid", "revision", "created", *FIXED, *CHANGING)
+            values = (1, uuid.uuid4().hex, 0, now(), *_values(state, FIXED), *_values(state, CHANGING))
+            connection.execute(
                 f"INSERT INTO study ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", values
             )
+            rows.renew_head(connection)
 
-    def save(self, changes: Changes, *, durable: bool = True) -> int:
-        """Write changes in one transaction; return the new revision.
+    def migrate(self, documents: Mapping[str, Any], revision: int) -> int:
+        """Bring a file to this release's version, in one transaction; return the new revision.
 
-        Durable ones are on the disk when this returns. Others a power cut may undo, such as new trials; asking again
-        then gives the same ones.
+        `documents` is the optimizer's own part of the state, in this release's version. The caller holds the lock.
         """
-        with self._transaction(synchronous="FULL" if durable else "NORMAL"):
-            time = now()
-            self._connection.executemany(
+        with self._transaction() as connection:
+            (version,) = _one(connection, "PRAGMA user_version")
+            _run_scripts(connection, schema.MIGRATIONS[version:])
+            connection.execute("UPDATE study SET version = ?, uuid = ?", (VERSION, uuid.uuid4().hex))
+            for table in ("trials", "history"):
+                ids = [i for (i,) in connection.execute(f"SELECT id FROM {table}").fetchall()]
+                _, after = rows.renew(connection, table, ids)
+                connection.execute(f"UPDATE study SET {table}_digest = ?", (after,))
+            return self._update(connection, documents, revision)
+
+    def save(self, changes: Changes, revision: int) -> int:
+        """Write changes that were made from a revision, in one transaction; return the new revision."""
+        time = now()
+        trials = changes.documents["trials"]
+        with self._transaction() as connection:
+            connection.executemany(
                 _UPSERT,
                 [
                     [
@@ -164,76 +179,50 @@ class Storage:
                         time,
                         None if trial["told"] is None else time,
                     ]
-                    for trial in changes.documents["trials"]
+                    for trial in trials
                 ],
             )
-            self._connection.executemany(
-                f"INSERT INTO history ({', '.join(ENTRY)}) VALUES ({', '.join('?' * len(ENTRY))})",
-                [[_entry_cell(entry, name) for name in ENTRY] for entry in changes.entries],
-            )
+            entries = []
+            for entry in changes.entries:
+                cells = [_entry_cell(entry, name) for name in ENTRY]
+                added = connection.execute(
+                    f"INSERT INTO history ({', '.join(ENTRY)}) VALUES ({', '.join('?' * len(ENTRY))})", cells
+                )
+                entries.append(int(added.lastrowid or 0))
             if changes.space is not None:
-                self._connection.execute("UPDATE study SET space = ?", (_json(changes.space),))
-            return self._update(changes.documents)
+                connection.execute("UPDATE study SET space = ?", (_json(changes.space),))
+            for table, ids in (("trials", [trial["id"] for trial in trials]), ("history", entries)):
+                before, after = rows.renew(connection, table, ids)
+                (sum_before,) = _one(connection, f"SELECT {table}_digest FROM study")
+                connection.execute(f"UPDATE study SET {table}_digest = ?", (total([after, -before], sum_before),))
+            return self._update(connection, changes.documents, revision)
 
-    def history(self) -> list[Entry]:
-        """Return what was changed by hand, oldest first; a file of an earlier format has nothing."""
-        with self._explained():
-            if not self.current:
-                return []
-            rows = self._connection.execute(f"SELECT {', '.join(ENTRY)} FROM history ORDER BY id").fetchall()
-        documents = [dict(zip(ENTRY, row, strict=True)) for row in rows]
-        try:
-            return [
-                Entry(**document | {k: None if document[k] is None else json.loads(document[k]) for k in BOTH})
-                for document in documents
-            ]
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidStudy(f"{self.path} is damaged: {error}") from error
-
-    def load(self) -> tuple[int, dict[str, Any]]:
-        """Return the revision and the whole state, in the version of the file."""
-        with self._transaction(READ):
-            names = (*FIXED, *CHANGING)
-            head = self._one(f"SELECT {', '.join(names)} FROM study")
-            cursor = self._connection.execute("SELECT * FROM trials ORDER BY id")
-            columns = [column[0] for column in cursor.description]
-            rows = cursor.fetchall()
-            revision = self._revision()
-        try:
-            state = {
-                name: value if name in PLAIN else json.loads(value) for name, value in zip(names, head, strict=True)
-            }
-            trials = [dict(zip(columns, row, strict=True)) for row in rows]
-            for trial in trials:
-                for name in JSON:
-                    if trial.get(name) is not None:
-                        trial[name] = json.loads(trial[name])
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidStudy(f"{self.path} is damaged: {error}") from error
-        return revision, state | {"trials": trials}
-
-    @property
-    def revision(self) -> int:
-        """A number that grows with every change."""
-        with self._explained():
-            return self._revision()
-
-    @property
-    def runner(self) -> str | None:
-        """Who is stored as running the study; valid only while the study is locked."""
-        with self._explained():
-            (runner,) = self._one("SELECT runner FROM study") if self.exists else (None,)
-        return None if runner is None else str(runner)
+    def _update(self, connection: sqlite3.Connection, changes: Mapping[str, Any], revision: int) -> int:
+        """Write the optimizer's own documents, and return the new revision; refuse if the file has another one."""
+        written = connection.execute(
+            f"UPDATE study SET revision = ?, {', '.join(f'{name} = ?' for name in CHANGING)} WHERE revision = ?",
+            (revision + 1, *_values(changes, CHANGING), revision),
+        )
+        if written.rowcount != 1:
+            raise StudyLocked(
+                f"another process changed the study {self.path} at the same time, so nothing was stored: "
+                "try again. Its lock file must not be removed while a process uses it"
+            )
+        rows.renew_head(connection)
+        return revision + 1
 
     def set_runner(self, runner: str | None) -> None:
         """Store who is running the study."""
-        with self._transaction():
-            self._connection.execute("UPDATE study SET runner = ?", (runner,))
+        with self._transaction() as connection:
+            connection.execute("UPDATE study SET runner = ?", (runner,))
+            rows.renew_head(connection)
+
+    # The file
 
     def check_place(self) -> None:
         """Refuse to continue if the file is no longer at its path: what is written to it would be lost."""
         try:
-            status = self.path.stat()
+            status = self._file.stat()
             place = status.st_dev, status.st_ino
         except FileNotFoundError:
             place = None
@@ -245,55 +234,89 @@ class Storage:
     def close(self) -> None:
         """Close the file."""
         self._closed = True
-        self._connection.close()
+        self._forget_reader()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
-    def _revision(self) -> int:
-        (revision,) = self._one("SELECT revision FROM study")
-        return int(revision)
+    def _forget_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = self._stamp = None
 
-    def _one(self, query: str) -> tuple[Any, ...]:
-        row: tuple[Any, ...] | None = self._connection.execute(query).fetchone()
-        if row is None:
-            raise InvalidStudy(f"{self.path} is damaged: a row is missing")
-        return row
+    def _reading(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        """Read the file, or a copy of it that is up to date."""
+        with self._explained():
+            if self._stamp is not None and self._stamp != database.stamp(self._file):
+                self._forget_reader()
+            try:
+                return read(self._opened())
+            except sqlite3.OperationalError as error:
+                if not database.needs_copy(error):
+                    raise
+            self._forget_reader()  # a process was killed while this one had the file open
+            return read(self._opened())
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._closed:
+            raise StorageFailed(f"the study {self.path} is closed: open it again")
+        if self._reader is None:
+            self._reader, self._stamp = database.for_reading(self._file)
+            weakref.finalize(self, self._reader.close)
+        database.hurry(self._reader)
+        return self._reader
 
     @contextmanager
-    def _transaction(self, begin: str = WRITE, synchronous: str = "FULL") -> Iterator[None]:
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._explained():
-            self._connection.execute(f"PRAGMA synchronous = {synchronous}")
-            if begin != READ:
+            if self._closed:
+                raise StorageFailed(f"the study {self.path} is closed: open it again")
+            self.check_place()
+            if self._writer is None:
+                self._writer = database.for_writing(self._file)
+                weakref.finalize(self, self._writer.close)
                 self.check_place()
-            self._connection.execute(begin)
+            connection = self._writer
+            database.hurry(connection)
+            connection.execute("BEGIN IMMEDIATE")
             try:
-                yield
-                self._connection.execute("COMMIT")
+                rows.checked_version(connection)
+                yield connection
+                connection.execute("COMMIT")
             except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                if connection.in_transaction:
+                    with suppress(sqlite3.Error):
+                        connection.execute("ROLLBACK")
                 raise
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn errors of SQLite into ones that name the file."""
+        """Turn errors into ones that name the file."""
         try:
             yield
+        except rows.Unfit as error:
+            raise InvalidStudy(f"{self.path} {error}") from error
         except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
-            if self._closed:
-                raise StorageFailed(f"the study {self.path} is closed: open it again") from None
             raise StorageFailed(f"the study {self.path} could not be read or written: {error}") from error
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # damaged bytes in a name or a message
+        except (sqlite3.DatabaseError, UnicodeDecodeError, MemoryError) as error:  # damaged bytes
             raise InvalidStudy(f"{self.path} is not a study, or it is damaged: {error}") from error
 
 
-def _opened(name: str, *, uri: bool = False) -> sqlite3.Connection:
-    return sqlite3.connect(name, timeout=10.0, isolation_level=None, check_same_thread=False, uri=uri)
+def _run_scripts(connection: sqlite3.Connection, scripts: Sequence[str]) -> None:
+    schema.run(connection, scripts)
+    connection.execute(f"PRAGMA user_version = {len(schema.MIGRATIONS)}")
 
 
-def _foreign(connection: sqlite3.Connection) -> bool:
-    """Return whether a database holds something other than a study."""
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    return bool(tables) and application != APPLICATION
+def _revision(connection: sqlite3.Connection) -> int:
+    (revision,) = _one(connection, "SELECT revision FROM study")
+    return int(revision)
+
+
+def _one(connection: sqlite3.Connection, query: str) -> tuple[Any, ...]:
+    row: tuple[Any, ...] | None = connection.execute(query).fetchone()
+    if row is None:
+        raise rows.Unfit("is damaged: a row is missing")
+    return row
 
 
 def _entry_cell(entry: Entry, name: str) -> Any:

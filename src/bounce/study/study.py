@@ -188,7 +188,7 @@ class Study:
         """Return up to n new trials (`batch_size` by default); they are stored before this returns."""
         with self._keeper.changing() as optimizer:
             trials = optimizer.ask(n)
-            self._keeper.save(optimizer, durable=False)
+            self._keeper.save(optimizer)
         return trials
 
     def tell(
