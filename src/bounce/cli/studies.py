@@ -301,6 +301,17 @@ def open_study(target: Path, study: Path | None, *, create: bool = False, change
             yield opened
 
 
+def path_of(target: Path, study: Path | None) -> Path:
+    """Return the existing file of the study that a spec or a path stands for, which may be damaged."""
+    from bounce.errors import InvalidStudy
+    from bounce.spec.spec import load
+
+    path = place(load(target), study) if target.suffix.lower() == ".toml" else target
+    if not path.is_file():
+        raise InvalidStudy(f"the study {path} does not exist")
+    return path
+
+
 def say_unused_starts(described: Spec, opened: Study) -> None:
     """Warn of start points that were written into a spec after its study was created."""
     begun = next((entry.after["start"] for entry in opened.history if entry.action == "begin" and entry.after), 0)

@@ -284,12 +284,13 @@ class Bounce:
     def _completed(self, queued: Iterable[Record]) -> dict[int, Codes]:
         """Return the codes of enqueued points that left something open, by id: unseen ones, if any are found."""
         completed: dict[int, Codes] = {}
+        partial = [record for record in queued if record.free]
+        if not partial:
+            return completed
         best = best_of(self._ledger.records, self._options.sign)
         names = [parameter.name for parameter in self.space.parameters]
         known = set(self._ledger.keys)
-        for record in queued:
-            if not record.free:
-                continue
+        for record in partial:
             free = np.array([name in record.free for name in names])
             rest = self.space.sample(COMPLETIONS, rng=self._rng)
             if best is not None:
@@ -379,6 +380,10 @@ class Bounce:
     def forget_touched(self) -> None:
         """Count all changes as saved."""
         self._ledger.touched.clear()
+
+    def touch_all(self) -> None:
+        """Count all trials as changed, for whoever saves them to another place."""
+        self._ledger.touched.update(range(len(self._ledger)))
 
     def changes(self, trials: Iterable[int]) -> dict[str, Any]:
         """Return what may differ in `state_dict` when nothing happened but to these trials."""

@@ -285,14 +285,22 @@ def upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
     if state.get("version") == 1:
         state = {
             **state,
-            "version": 2,
+            "version": 3,
             "options": _options_of_1(state["options"]),
             "head": _head_of_1(state["head"]),
-            "trials": [NEW_IN_2 | {RENAMED.get(name, name): x for name, x in t.items()} for t in state["trials"]],
+            "trials": [upgraded_trial(trial, 1) for trial in state["trials"]],
         }
-    if state.get("version") == 2:
-        state = {**state, "version": 3, "trials": [NEW_IN_3 | dict(trial) for trial in state["trials"]]}
+    elif state.get("version") == 2:
+        state = {**state, "version": 3, "trials": [upgraded_trial(trial, 2) for trial in state["trials"]]}
     return state
+
+
+def upgraded_trial(document: Mapping[str, Any], version: int) -> dict[str, Any]:
+    """Return the document of a trial in this release's version."""
+    trial = dict(document)
+    if version < 2:
+        trial = NEW_IN_2 | {RENAMED.get(name, name): x for name, x in trial.items()}
+    return NEW_IN_3 | trial if version < 3 else trial
 
 
 def _options_of_1(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from bounce.errors import InvalidState, InvalidStudy, StorageFailed, StudyLocked
 from bounce.optimizer.bounce import Bounce
 from bounce.study.history import Entry
 from bounce.study.lock import Lock
+from bounce.study.schema import MIGRATIONS
 from bounce.study.storage import Changes, Storage
 
 LONGEST = 200  # characters quoted from the error of a damaged study
@@ -173,9 +174,10 @@ class Keeper:
                 "Reading is possible in the meantime"
             )
         try:
-            if self.storage.exists:
+            version = self.storage.version
+            if version:
                 optimizer = self.optimizer  # as the file has it, for the time of the lock
-                if not self.storage.current:
+                if version < len(MIGRATIONS):
                     assert self._known is not None
                     self._known = self.storage.migrate(optimizer.changes([]), self._known[0]), optimizer
                 if self.storage.runner is not None:

@@ -72,7 +72,8 @@ def read(connection: sqlite3.Connection) -> Content:
         verified = version >= schema.DIGESTS
         studies = _rows(connection, "study", HEAD if verified else None)
         trials = _rows(connection, "trials", COLUMNS if verified else None, order="id")
-        history = _rows(connection, "history", ("id", *ENTRY), order="id") if version > 1 else []
+        columns = ("id", *ENTRY) if verified else None
+        history = _rows(connection, "history", columns, order="id") if version > 1 else []
     finally:
         connection.execute("ROLLBACK")
     if len(studies) != 1:

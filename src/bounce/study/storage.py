@@ -58,6 +58,7 @@ class Storage:
         self._file = path.absolute()  # wherever the process goes
         self._place: tuple[int, int] | None = None
         self._closed = False
+        self._known: tuple[tuple[sqlite3.Connection, int], int] | None = None
         self._reader: sqlite3.Connection | None = None
         self._stamp: database.Stamp | None = None
         self._writer: sqlite3.Connection | None = None
@@ -87,14 +88,22 @@ class Storage:
         return os.access(self._file.parent, os.W_OK) and (not self._file.exists() or os.access(self._file, os.W_OK))
 
     @property
-    def exists(self) -> bool:
-        """Whether the file has a study in it; a new file is empty until the first transaction."""
-        return self._file.exists() and self._reading(rows.checked_version) > 0
+    def version(self) -> int:
+        """The version of the tables; 0 if there are none: a new file is empty until the first transaction."""
+        return self._reading(self._checked) if self._file.exists() else 0
 
     @property
-    def current(self) -> bool:
-        """Whether the tables are of this release's version."""
-        return self._reading(rows.checked_version) == len(schema.MIGRATIONS)
+    def exists(self) -> bool:
+        """Whether the file has a study in it."""
+        return self.version > 0
+
+    def _checked(self, connection: sqlite3.Connection) -> int:
+        """Return the version of the tables; check them again if anything about them has changed."""
+        (cookie,) = connection.execute("PRAGMA schema_version").fetchone()
+        key = (connection, cookie)
+        if self._known is None or self._known[0] != key:
+            self._known = key, rows.checked_version(connection)
+        return self._known[1]
 
     @property
     def revision(self) -> int:
@@ -104,8 +113,6 @@ class Storage:
     @property
     def runner(self) -> str | None:
         """Who is stored as running the study; valid only while the study is locked."""
-        if not self.exists:
-            return None
         (runner,) = self._reading(lambda connection: _one(connection, "SELECT runner FROM study"))
         return None if runner is None else str(runner)
 
@@ -135,6 +142,11 @@ class Storage:
             ]
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidStudy(f"{self.path} is damaged: {error}") from error
+
+    def integrity(self) -> list[str]:
+        """Return what SQLite finds wrong with the file."""
+        found = self._reading(lambda connection: connection.execute("PRAGMA integrity_check(10)").fetchall())
+        return [text for (text,) in found if text != "ok"]
 
     # Changes
 
@@ -280,7 +292,7 @@ class Storage:
             database.hurry(connection)
             connection.execute("BEGIN IMMEDIATE")
             try:
-                rows.checked_version(connection)
+                self._checked(connection)
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
@@ -297,6 +309,8 @@ class Storage:
         except rows.Unfit as error:
             raise InvalidStudy(f"{self.path} {error}") from error
         except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
+            if "decode" in str(error):  # Python's own error, for text that is not UTF-8
+                raise InvalidStudy(f"{self.path} is damaged: {error}") from error
             raise StorageFailed(f"the study {self.path} could not be read or written: {error}") from error
         except (sqlite3.DatabaseError, UnicodeDecodeError, MemoryError) as error:  # damaged bytes
             raise InvalidStudy(f"{self.path} is not a study, or it is damaged: {error}") from error

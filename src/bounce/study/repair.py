@@ -1,0 +1,240 @@
+"""Checking a study file, and saving what is intact in a damaged one.
+
+The invariant: neither changes the file. What is saved was written by Bounce, row by row: a trial counts as intact if it
+has its digest, or, in a file of an earlier format, if its values fit the space and its readable point fits its codes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bounce.errors import BounceError, InvalidInput, InvalidStudy
+from bounce.optimizer.bounce import Bounce
+from bounce.optimizer.state import VERSION, upgraded, upgraded_trial
+from bounce.spaces.space import Space
+from bounce.study import database, rows, schema
+from bounce.study.history import Entry
+from bounce.study.keeper import Keeper
+from bounce.study.storage import BOTH, CHANGING, FIXED, JSON, PLAIN, Storage
+from bounce.trial import VALUED
+
+MISSES = 1000  # ids in a row without a readable trial, after which no more are expected
+MOST = 10**7  # ids at most: a damaged one may be any number
+FATAL = (sqlite3.Error, rows.Unfit, InvalidInput, KeyError, TypeError, ValueError, OverflowError, RecursionError)
+
+
+def check(path: Path) -> list[str]:
+    """Return what is wrong with a study file, as sentences; nothing if it is whole."""
+    try:
+        storage = Storage(path)
+    except BounceError as error:
+        return [str(error)]
+    try:
+        damages = storage.integrity()
+        _, state = storage.load()
+        optimizer = Bounce.from_state_dict(state)
+        storage.history()
+    except BounceError as error:
+        return [str(error)]
+    finally:
+        storage.close()
+    return damages + [
+        f"the point of trial {trial.id} is not the one of its codes"
+        for trial, document in zip(optimizer.trials, state["trials"], strict=True)
+        if trial.point != document["point"]
+    ]
+
+
+@dataclass
+class Saved:
+    """What could be read in a damaged study."""
+
+    space: Space
+    options: dict[str, Any]
+    head: dict[str, Any] | None = None
+    """The optimizer's own documents, if they are intact."""
+    trials: dict[int, dict[str, Any]] = field(default_factory=dict)
+    history: list[Entry] = field(default_factory=list)
+    lost: list[int] = field(default_factory=list)
+    """The ids of trials that are known to have been there."""
+
+    @property
+    def exact(self) -> Bounce | None:
+        """The optimizer as it was, if everything but the history is intact."""
+        if self.head is None or self.lost or list(self.trials) != list(range(len(self.trials))):
+            return None
+        with suppress(*FATAL):
+            return Bounce.from_state_dict(self.head | {"trials": list(self.trials.values())})
+        return None
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """What a repair did."""
+
+    path: Path
+    exact: bool
+    """Whether the run continues as if nothing had happened."""
+    saved: int
+    """How many trials with a value were saved."""
+    lost: list[int]
+    """The ids of trials that could not be read."""
+
+
+def repair(path: Path, out: Path) -> Repaired:
+    """Save what is intact in a damaged study to a new file.
+
+    If only the history is damaged, the new study is the old one. Otherwise it has the same space and options, the
+    values that are intact as results that cost no budget, and the budget that was left.
+    """
+    if out.exists():
+        raise InvalidInput(f"{out} already exists: choose another name")
+    saved = _salvaged(path)
+    if saved is None:
+        raise InvalidStudy(f"{path} cannot be repaired: its parameters or its options are lost")
+    note = Entry.now("repair", after={"from": str(path), "lost": saved.lost})
+    exact = saved.exact
+    valued = [trial for trial in saved.trials.values() if trial["state"] in VALUED]
+    if exact is not None:
+        _write(exact, out, [*saved.history, note])
+        return Repaired(out, True, len(valued), [])
+    spent = sum(trial["state"] in ("done", "failed") for trial in saved.trials.values())
+    rest = {"budget": max(1, saved.options["budget"] - spent)}
+    optimizer = Bounce(saved.space, **saved.options | rest)
+    points = saved.space.decode(np.array([trial["codes"] for trial in valued]).reshape(-1, len(saved.space)))
+    optimizer.add(points, [trial["value"] for trial in valued], notes=[trial["notes"] for trial in valued])
+    _write(optimizer, out, [*saved.history, note])
+    return Repaired(out, False, len(valued), saved.lost)
+
+
+def _write(optimizer: Bounce, out: Path, entries: list[Entry]) -> None:
+    """Write a whole optimizer to a new file."""
+    keeper = Keeper(out)
+    try:
+        keeper.create(optimizer)
+        with keeper.changing() as same:
+            same.touch_all()
+            keeper.save(same, entries)
+    finally:
+        keeper.close()
+
+
+@contextmanager
+def _copy(path: Path) -> Iterator[sqlite3.Connection]:
+    """Yield a connection to a copy of a study, without what lies beside it."""
+    with tempfile.TemporaryDirectory(prefix="bounce-") as folder:
+        copy = Path(folder, "copy.db")
+        shutil.copyfile(path, copy)
+        connection = database.connect(str(copy))
+        database.hurry(connection)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+def _salvaged(path: Path) -> Saved | None:
+    """Return what is intact in a study; None if its space or its options are lost."""
+    with _copy(path) as connection:
+        try:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            version = version if 0 < version <= len(schema.MIGRATIONS) else len(schema.MIGRATIONS)
+            saved = _head(connection, version)
+            _take_trials(connection, version, saved)
+            _take_history(connection, version, saved)
+        except FATAL:
+            return None
+    return saved
+
+
+def _head(connection: sqlite3.Connection, version: int) -> Saved:
+    """Return what the row of the study says."""
+    names = rows.HEAD if version >= schema.DIGESTS else (*FIXED, *CHANGING)
+    digest = ", digest" if version >= schema.DIGESTS else ""
+    cells = list(connection.execute(f"SELECT {', '.join(names)}{digest} FROM study").fetchone())
+    whole = rows.intact(cells[:-1], cells[-1]) if digest else True
+    row = dict(zip(names, cells, strict=False))
+    state = {name: row[name] if name in PLAIN else _loaded(row[name]) for name in (*FIXED, *CHANGING)}
+    state = dict(upgraded({**state, "trials": []}))
+    optimizer = Bounce(Space.from_dict(state["space"]), **state["options"])  # refuses what does not fit
+    return Saved(optimizer.space, optimizer.options, state | {"version": VERSION} if whole else None)
+
+
+def _loaded(text: Any) -> Any:
+    return json.loads(text) if isinstance(text, str) else None
+
+
+def _take_trials(connection: sqlite3.Connection, version: int, saved: Saved) -> None:
+    """Read the trials that are intact, one by one, since a damaged page hides only some of them."""
+    last = _last(connection, "trials")
+    i = misses = 0
+    while misses < MISSES or i <= last:
+        trial = _trial(connection, version, i, saved)
+        misses = misses + 1 if trial is None else 0
+        if trial is not None:
+            saved.trials[i] = trial
+        i += 1
+    saved.lost = sorted(set(range(max([last, *saved.trials]) + 1)) - set(saved.trials))
+
+
+def _last(connection: sqlite3.Connection, table: str) -> int:
+    """Return the largest id in a table, -1 if it cannot be read."""
+    with suppress(sqlite3.Error):
+        (last,) = connection.execute(f"SELECT max(id) FROM {table}").fetchone()
+        return min(last, MOST) if isinstance(last, int) else -1
+    return -1
+
+
+def _trial(connection: sqlite3.Connection, version: int, i: int, saved: Saved) -> dict[str, Any] | None:
+    """Return the document of a trial; None if it cannot be read or is not what was written."""
+    try:
+        if version >= schema.DIGESTS:
+            names: tuple[str, ...] = rows.COLUMNS
+            query = f"SELECT {', '.join(names)}, digest FROM trials WHERE id = ?"
+            *cells, stored = connection.execute(query, (i,)).fetchone()
+            if not rows.intact(cells, stored):
+                return None
+        else:
+            cursor = connection.execute("SELECT * FROM trials WHERE id = ?", (i,))
+            names, cells = tuple(column[0] for column in cursor.description), list(cursor.fetchone())
+        trial = dict(zip(names, cells, strict=True))
+        for name in (*JSON, "point"):
+            if trial.get(name) is not None:
+                trial[name] = json.loads(trial[name])
+        document = upgraded_trial(trial, version)
+        codes = np.array([document["codes"]], dtype=np.float64)
+        if document["state"] != "outside":
+            (point,) = saved.space.decode(codes) if saved.space.holds(codes) else ({},)
+            given = {name: x for name, x in point.items() if name not in (document["free"] or ())}
+            if given != {name: trial["point"].get(name) for name in given}:
+                return None
+    except FATAL:
+        return None
+    return document
+
+
+def _take_history(connection: sqlite3.Connection, version: int, saved: Saved) -> None:
+    """Read the changes that are intact."""
+    columns = ", ".join(("id", *rows.ENTRY))
+    digests = version >= schema.DIGESTS
+    for i in range(1, _last(connection, "history") + 1 if version > 1 else 1):
+        try:
+            query = f"SELECT {columns}{', digest' if digests else ''} FROM history WHERE id = ?"
+            cells = list(connection.execute(query, (i,)).fetchone())
+            if digests and not rows.intact(cells[:-1], cells[-1]):
+                continue
+            entry = dict(zip(rows.ENTRY, cells[1:], strict=False))
+            loaded = {name: x if name not in BOTH or x is None else json.loads(x) for name, x in entry.items()}
+            saved.history.append(Entry(**loaded))
+        except FATAL:
+            continue

@@ -1,0 +1,381 @@
+"""What a machine, another program or a person does to the file of a study."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import faults
+from bounce import BounceError, InvalidStudy, Space, Study, StudyLocked
+from bounce.study.lock import Lock
+from bounce.study.repair import check, repair
+from objectives import mixed, value
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+OPTIONS: dict[str, Any] = {"budget": 12, "seed": 0, "initial_points": 4}
+
+
+def made(path: Path, **options: Any) -> list[Any]:
+    """Make a study that is done, and return its trials."""
+    with Study.open(path, space=mixed(), **OPTIONS | options) as study:
+        study.run(value)
+        return study.trials
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_the_file_alone_holds_every_value_that_was_told(tmp_path: Path) -> None:
+    with Study.open(tmp_path / "a.db", space=mixed(), **OPTIONS) as study:
+        for i in range(6):
+            (trial,) = study.ask()
+            study.tell(trial, float(i))
+            shutil.copyfile(tmp_path / "a.db", tmp_path / "b.db")
+            with Study.open(tmp_path / "b.db") as copy:
+                assert copy.trials == study.trials
+        assert not [path.name for path in tmp_path.iterdir() if path.name.startswith("a.db-")]
+
+
+def test_reading_what_a_killed_process_left_changes_no_byte_and_undoes_the_half_change(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    trials = made(path)
+    faults.hot_journal(path)
+    before = files(tmp_path)
+    assert "a.db-journal" in before
+    assert not check(path)
+    with Study.open(path) as study:
+        assert study.trials == trials
+        assert files(tmp_path) == before
+        study.extend(14)
+        assert study.trials == trials
+        assert not (tmp_path / "a.db-journal").exists()
+
+
+def test_a_half_written_file_without_its_journal_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    made(path)
+    faults.hot_journal(path)
+    (tmp_path / "a.db-journal").unlink()
+    with pytest.raises(InvalidStudy, match="is damaged"):
+        Study.open(path)
+    assert check(path)
+
+
+def test_a_reader_that_is_open_survives_the_death_of_a_writer(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    trials = made(path)
+    with Study.open(path) as reader:
+        assert reader.trials == trials
+        faults.hot_journal(path)
+        assert reader.status.done == 12
+        with Study.open(path) as other:
+            other.extend(13)
+        assert reader.status.budget == 13
+
+
+@pytest.mark.parametrize("suffix", ["-journal", "-wal"])
+def test_a_journal_of_another_study_is_refused_with_what_to_do(tmp_path: Path, suffix: str) -> None:
+    path, other = tmp_path / "a.db", tmp_path / "other.db"
+    trials = made(path)
+    made(other, seed=1)
+    if suffix == "-journal":
+        faults.hot_journal(other)
+    else:
+        connection = sqlite3.connect(other, isolation_level=None)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("UPDATE study SET tells = 0")
+    shutil.copyfile(f"{other}{suffix}", f"{path}{suffix}")
+    if suffix == "-wal":
+        connection.close()
+    before = files(tmp_path)
+    said = rf"a\.db{suffix} beside .*a\.db does not belong to it: .* move a\.db{suffix} to another folder and try again"
+    with pytest.raises(InvalidStudy, match=said):
+        Study.open(path)
+    with pytest.raises(InvalidStudy, match=said):
+        Study.open(path, budget=20)
+    assert files(tmp_path) == before
+    (tmp_path / f"a.db{suffix}").unlink()
+    with Study.open(path) as study:
+        assert study.trials == trials
+
+
+def test_a_backup_over_a_killed_run_is_not_mixed_with_it(tmp_path: Path) -> None:
+    path, backup = tmp_path / "a.db", tmp_path / "backup.db"
+    made(path)
+    with Study.open(path) as study:
+        study.extend(16)
+        shutil.copyfile(path, backup)
+        study.run(value)
+    faults.hot_journal(path)
+    shutil.copyfile(backup, path)
+    with pytest.raises(InvalidStudy, match="does not belong to it"):
+        Study.open(path)
+    assert path.read_bytes() == backup.read_bytes()
+
+
+def test_a_log_that_an_earlier_release_left_is_read_and_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    shutil.copy(FIXTURES / "study_v2.db", path)
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("UPDATE trials SET error = 'in the log' WHERE id = 12")
+    connection.execute("UPDATE study SET revision = revision + 1")
+    for suffix in ("", "-wal"):
+        shutil.copyfile(f"{path}{suffix}", tmp_path / f"b.db{suffix}")
+    connection.close()
+    before = files(tmp_path)
+    with Study.open(tmp_path / "b.db") as study:
+        assert study.trials[12].error == "in the log"
+        assert files(tmp_path) == before
+        study.extend(50)
+        assert not (tmp_path / "b.db-wal").exists()
+    with Study.open(tmp_path / "b.db") as study:
+        assert study.trials[12].error == "in the log"
+        assert study.status.budget == 50
+
+
+def test_a_study_of_the_second_release_continues_as_that_release_would(tmp_path: Path) -> None:
+    path = Path(shutil.copy(FIXTURES / "study_v2.db", tmp_path / "a.db"))
+    expected = json.loads((FIXTURES / "study_v2.json").read_text())
+    with Study.open(path) as study:
+        assert [vars(trial) for trial in study.trials] == [t | {"attempts": 0} for t in expected["trials"]]
+        assert len(study.history) == expected["history"]
+        assert path.read_bytes() == (FIXTURES / "study_v2.db").read_bytes()
+        for trial in study.pending:
+            study.tell(trial, 1.0 + trial.id / 100, seconds=0.25)
+        for _ in expected["next"]:
+            (trial,) = study.ask()
+            study.tell(trial, 1.0 + trial.id / 100, seconds=0.25)
+        assert len(study.history) == expected["history"]
+    connection = sqlite3.connect(path)
+    codes = [json.loads(text) for (text,) in connection.execute("SELECT codes FROM trials ORDER BY id")]
+    connection.close()
+    assert codes[-len(expected["next"]) :] == expected["next"]
+    assert not check(path)
+
+
+@pytest.mark.slow
+def test_no_flipped_bit_changes_a_study_unseen(tmp_path: Path) -> None:
+    path, flipped = tmp_path / "a.db", tmp_path / "b.db"
+    made(path)
+    with Study.open(path) as study:
+        study.correct(3, 7.0, reason="a typo")
+        trials, history = study.trials, study.history
+    data, rng = path.read_bytes(), random.Random(0)
+    found = Counter[bool]()
+    for _ in range(400):
+        bits = bytearray(data)
+        place = rng.randrange(8 * len(bits))
+        bits[place // 8] ^= 1 << (place % 8)
+        flipped.write_bytes(bits)
+        try:
+            with Study.open(flipped) as study:
+                assert (study.trials, study.history) == (trials, history), f"bit {place}"
+                found[True] += 1
+        except BounceError:
+            found[False] += 1
+            assert check(flipped)
+    assert min(found.values()) > 40  # unused bytes of pages, and the others
+
+
+def test_a_readable_point_that_is_not_that_of_its_codes_is_found_in_old_files_too(tmp_path: Path) -> None:
+    path = Path(shutil.copy(FIXTURES / "study_v1.db", tmp_path / "a.db"))
+    assert not check(path)
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE trials SET point = json_set(point, '$.depth', 1 + json_extract(point, '$.depth') % 9)")
+    connection.commit()
+    connection.close()
+    assert "the point of trial 0 is not the one of its codes" in check(path)
+
+
+# repair
+
+
+def test_a_repair_saves_what_is_intact(tmp_path: Path) -> None:
+    path, out = tmp_path / "a.db", tmp_path / "saved.db"
+    trials = made(path)
+    with Study.open(path) as study:
+        study.note(2, "stirred")
+        study.extend(30)
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE trials SET value = value + 1 WHERE id = 5")
+    connection.commit()
+    connection.close()
+    before = files(tmp_path)
+    done = repair(path, out)
+    assert (done.exact, done.saved, done.lost) == (False, 11, [5])
+    assert {name: content for name, content in files(tmp_path).items() if name in before} == before
+    with Study.open(out) as study:
+        assert [t.state for t in study.trials] == ["added"] * 11
+        assert [t.value for t in study.trials] == [t.value for t in trials if t.id != 5]
+        assert study.trials[2].notes == {"note": "stirred"}
+        assert [entry.action for entry in study.history] == ["note", "extend", "repair"]
+        assert study.remaining == 30 - 11
+        study.run(value)
+        assert study.status.done == 19
+
+
+def test_a_repair_of_a_study_with_a_damaged_history_continues_it_exactly(tmp_path: Path) -> None:
+    path, out, whole = tmp_path / "a.db", tmp_path / "saved.db", tmp_path / "whole.db"
+    made(path)
+    with Study.open(path) as study:
+        study.extend(16)
+    shutil.copyfile(path, whole)
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE history SET reason = 'forged'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(InvalidStudy, match="row 1 of its table history is not what was written"):
+        Study.open(path)
+    assert repair(path, out).exact
+    with Study.open(out) as saved, Study.open(whole) as study:
+        saved.run(value)
+        study.run(value)
+        assert [(t.id, t.point, t.value) for t in saved.trials] == [(t.id, t.point, t.value) for t in study.trials]
+
+
+def test_a_repair_overwrites_nothing_and_says_what_cannot_be_repaired(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    made(path)
+    with pytest.raises(BounceError, match=r"a\.db already exists: choose another name"):
+        repair(path, path)
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE study SET space = 'gone'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(InvalidStudy, match="cannot be repaired: its parameters or its options are lost"):
+        repair(path, tmp_path / "b.db")
+    assert not (tmp_path / "b.db").exists()
+
+
+# other programs
+
+
+HOSTILE = {
+    "trigger": "CREATE TRIGGER t AFTER UPDATE ON trials BEGIN UPDATE trials SET value = -999 WHERE id = NEW.id; END",
+    "view": "CREATE VIEW v AS SELECT * FROM trials",
+    "index": "CREATE INDEX i ON trials (value)",
+    "table": "CREATE TABLE extra (a)",
+    "column": "ALTER TABLE trials ADD COLUMN extra",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_schema_that_is_not_exactly_ours_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "a.db"
+    made(path)
+    connection = sqlite3.connect(path)
+    connection.execute(HOSTILE[name])
+    connection.close()
+    with pytest.raises(InvalidStudy, match=r"was changed by another program: see .* in its schema"):
+        Study.open(path)
+
+
+def test_a_trigger_that_appears_while_a_study_is_open_stores_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with Study.open(path, space=mixed(), **OPTIONS) as study:
+        (trial,) = study.ask()
+        connection = sqlite3.connect(path)
+        connection.execute(HOSTILE["trigger"])
+        with pytest.raises(InvalidStudy, match="changed by another program"):
+            study.tell(trial, 0.5)
+        connection.execute("DROP TRIGGER t")
+        connection.close()
+        study.tell(trial, 0.5)
+        assert study.trials[0].value == 0.5
+
+
+@pytest.mark.slow
+def test_a_huge_cell_is_a_sentence_not_a_full_memory(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    made(path)
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE trials SET error = zeroblob(80000000) WHERE id = 1")
+    connection.commit()
+    connection.close()
+    with pytest.raises(InvalidStudy, match="damaged"):
+        Study.open(path)
+
+
+# several processes
+
+
+def test_of_two_writers_without_a_lock_the_second_is_told_and_overwrites_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Lock, "acquire", lambda *_, **__: True)
+    monkeypatch.setattr(Lock, "release", lambda *_: None)
+    path = tmp_path / "a.db"
+    with Study.open(path, space=mixed(), **OPTIONS) as one, Study.open(path) as two:
+        (trial,) = one.ask()
+        with two._keeper.changing() as late:  # read before the other one writes
+            one.tell(trial, 0.25)
+            late.tell(trial.id, 0.75)
+            with pytest.raises(StudyLocked, match=r"another process changed the study .*a\.db at the same time"):
+                two._keeper.save(late)
+            two._keeper._known = None
+        assert two.trials[0].value == 0.25
+        (other,) = two.ask()
+        two.tell(other, 0.5)
+        assert [t.value for t in one.trials] == [0.25, 0.5]
+    assert not check(path)
+
+
+BUSY = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from objectives import mixed
+from bounce import NothingToAsk, Study
+study = Study.open(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    while True:
+        (trial,) = study.ask()
+        study.tell(trial, float(trial.id), note=sys.argv[3])
+except NothingToAsk:
+    pass
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_ask_without_pause_get_their_turns(tmp_path: Path) -> None:
+    path, n = tmp_path / "a.db", 6
+    Study.open(path, space=Space(mixed().parameters), budget=240, seed=0, initial_points=240).close()
+    tests = str(Path(__file__).parent.parent)
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", BUSY, str(path), tests, str(i)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        )
+        for i in range(n)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in processes:
+        process.communicate()
+        assert process.returncode == 0
+    with Study.open(path) as study:
+        assert study.status.done == 240
+        turns = Counter(trial.notes["note"] for trial in study.trials)
+    assert len(turns) == n
+    assert min(turns.values()) >= 10  # 40 is an equal share
