@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from bounce import Binary, Categorical, Real, Space, Study, Trial
+from bounce.cli import sheet
 from bounce.cli.display import Lines, Panel, Warnings, display
 from bounce.cli.progress import Progress
-from bounce.cli.sheet import sheet, shown
+from bounce.cli.sheet import show, shown
 from bounce.cli.words import BLOCKS, best_of, clock, region, seconds, sparkline
 from bounce.text import printable
 from bounce.trial import Scalar
@@ -250,8 +251,7 @@ def test_values_are_shown_as_they_are_written() -> None:
 
 def printed(trials: list[Trial], width: int, *, to_fill: bool = False) -> str:
     console = Console(file=io.StringIO(), width=width, force_terminal=False)
-    for table in sheet(trials, width, to_fill=to_fill):
-        console.print(table)
+    show(trials, console, to_fill=to_fill)
     return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
 
 
@@ -298,3 +298,19 @@ def test_a_study_of_texts_in_any_script_fits(tmp_path: Path) -> None:
     from rich.cells import cell_len
 
     assert all(cell_len(line) <= 80 for line in printed(trials, 80).splitlines())
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_table_is_drawn_as_rich_draws_it(width: int, encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    trials = [Trial(i, {"x": i / 8, "kind": "日本", "a name of some length": True}, float(i), "done") for i in range(9)]
+
+    def drawn() -> bytes:
+        file = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="replace")
+        show(trials, Console(file=file, width=width, force_terminal=False), to_fill=False)
+        file.flush()
+        return file.buffer.getvalue()
+
+    ours = drawn()
+    monkeypatch.setattr(sheet, "_plain", lambda columns, console: console.print(sheet._table(columns)) or "")
+    assert drawn() == ours

@@ -18,6 +18,8 @@ def written(value: Scalar) -> str:
 
 def printable(text: str) -> str:
     """Return a text in one line; characters that would move the cursor or cannot be printed become escapes."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 

@@ -370,7 +370,7 @@ def described_study(described: Spec, path: Path, options: dict[str, Any], *, cha
 def _print_trials(found: Sequence[Trial], form: Format, *, to_fill: bool = False) -> None:
     from rich.console import Console
 
-    from bounce.cli.sheet import sheet
+    from bounce.cli.sheet import show
     from bounce.spec import tables
 
     if form is Format.json:
@@ -380,9 +380,7 @@ def _print_trials(found: Sequence[Trial], form: Format, *, to_fill: bool = False
     elif not found:
         print("no trial is pending" if to_fill else "no trials yet")
     else:
-        console = Console()
-        for table in sheet(found, console.width, to_fill=to_fill):
-            console.print(table)
+        show(found, Console(), to_fill=to_fill)
 
 
 def print_result(opened: Study, *, as_json: bool) -> None:

@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 
 from bounce.errors import InvalidPoint, InvalidState, InvalidTell
-from bounce.optimizer.state import Record, record_from_dict, spent
+from bounce.optimizer.state import Record, records_from_dicts, spent
 from bounce.spaces.change import Change
 from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
@@ -61,7 +61,7 @@ class Ledger:
     def restored(cls, space: Space, trials: Sequence[Mapping[str, Any]], tells: int) -> Ledger:
         """Build the ledger from the documents of its trials."""
         ledger = cls(space)
-        ledger.records = [record_from_dict(space, document, i) for i, document in enumerate(trials)]
+        ledger.records = records_from_dicts(space, trials)
         told = [record.told for record in ledger.records if record.told is not None]
         whole = isinstance(tells, int) and not isinstance(tells, bool)
         if not whole or len(set(told)) != len(told) or not max(told, default=-1) < tells:

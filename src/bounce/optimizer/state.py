@@ -165,16 +165,31 @@ def record_to_dict(record: Record) -> dict[str, Any]:
     }
 
 
-def record_from_dict(space: Space, document: Mapping[str, Any], place: int) -> Record:
-    """Build the record at a place in the list of trials."""
-    codes = np.array([document["codes"]], dtype=np.float64)
+def records_from_dicts(space: Space, documents: Sequence[Mapping[str, Any]]) -> list[Record]:
+    """Build the records of all trials."""
+    codes = np.empty((len(documents), len(space)))
+    for i, document in enumerate(documents):
+        if len(document["codes"]) != len(space):
+            raise _damaged(document, i)
+        codes[i] = document["codes"]
+    if not space.holds(codes):
+        wrong = next(i for i in range(len(codes)) if not space.holds(codes[i : i + 1]))
+        raise _damaged(documents[wrong], wrong)
+    return [_record(space, document, i, codes[i : i + 1]) for i, document in enumerate(documents)]
+
+
+def _damaged(document: Mapping[str, Any], place: int) -> InvalidState:
+    return InvalidState(f"trial {place} of the state is damaged: {document!r}")
+
+
+def _record(space: Space, document: Mapping[str, Any], place: int, codes: Codes) -> Record:
+    """Build the record at a place in the list of trials, whose codes (1, D) are those of the space."""
     asked = document["asked_codes"]
     asked_codes = None if asked is None else np.array([asked], dtype=np.float64)
     trial = Trial(point={}, **{name: document[name] for name in STORED})
     value, told, batch = trial.value, document["told"], document["batch"]
     if not (
-        space.holds(codes)
-        and (asked_codes is None or space.holds(asked_codes))
+        (asked_codes is None or space.holds(asked_codes))
         and _is_int(trial.id)
         and trial.id == place
         and trial.state in STATES
@@ -192,7 +207,7 @@ def record_from_dict(space: Space, document: Mapping[str, Any], place: int) -> R
         and isinstance(trial.notes, dict)
         and all(isinstance(x, str) for note in trial.notes.items() for x in note)
     ):
-        raise InvalidState(f"trial {place} of the state is damaged: {document!r}")
+        raise _damaged(document, place)
     former, outside = dict(document["former_point"] or {}), document["was"] is not None
     free = tuple(document["free"] or ())
     point = former if outside else {k: v for k, v in space.decode(codes)[0].items() if k not in free}
