@@ -335,3 +335,14 @@ def test_codes_of_a_wrong_shape_or_range_are_not_held() -> None:
         bad = good.copy()
         bad[0, column] = code
         assert not space.holds(bad), (column, code)
+
+
+def test_names_and_choices_of_any_length_are_refused_in_short() -> None:
+    with pytest.raises(InvalidSpace, match="must have at most 1000 characters, not 10,000,000: 'xxx") as info:
+        Real("x" * 10**7, 0.0, 1.0)
+    assert len(str(info.value)) < 200
+    with pytest.raises(
+        InvalidSpace, match="'c': choices must have at most 10,000 characters each, not 10,000,000"
+    ) as info:
+        Categorical("c", ["a", "b" * 10**7])
+    assert len(str(info.value)) < 300

@@ -14,6 +14,8 @@ from bounce.errors import InvalidPoint, InvalidSpace, quoted
 from bounce.spaces.kinds import Codes, Kind, check_name, plain
 from bounce.trial import Scalar
 
+LONGEST_TEXT = 10_000  # characters of one choice: it is stored with every trial that has it
+
 
 def _scalar_key(value: Scalar) -> tuple[str, Scalar]:
     """Tell JSON scalars apart as JSON does: true is not 1, but 1 is 1.0."""
@@ -35,6 +37,13 @@ def _check_scalars(name: str, what: str, given: object) -> tuple[Scalar, ...]:
         ):
             raise InvalidSpace(
                 f"{name!r}: {what} must be strings, finite numbers, booleans or None, not {quoted(value)}",
+                parameter=name,
+                key=what,
+            )
+        if isinstance(value, str) and len(value) > LONGEST_TEXT:
+            raise InvalidSpace(
+                f"{name!r}: {what} must have at most {LONGEST_TEXT:,} characters each, not {len(value):,}: "
+                f"{value[:40]!r}... Use a short name for it, and look it up in the objective",
                 parameter=name,
                 key=what,
             )

@@ -17,6 +17,7 @@ from bounce.trial import Scalar
 
 Codes = NDArray[np.float64]
 
+LONGEST_NAME = 1000  # characters: names are in every message, table and log
 GRID = 2.0**52
 
 
@@ -76,9 +77,13 @@ def on_grid(u: Codes) -> Codes:
 
 
 def check_name(name: object) -> None:
-    """Refuse a name that is not a string, or empty."""
+    """Refuse a name that is not a string, empty or too long."""
     if not isinstance(name, str) or not name:
         raise InvalidSpace(f"a parameter's name must be a string that is not empty, not {name!r}")
+    if len(name) > LONGEST_NAME:
+        raise InvalidSpace(
+            f"a parameter's name must have at most {LONGEST_NAME} characters, not {len(name):,}: {name[:40]!r}..."
+        )
 
 
 def plain(value: object) -> object:
