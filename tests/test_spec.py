@@ -16,7 +16,7 @@ from bounce.optimizer.options import Options
 from bounce.running.command import Command
 from bounce.running.evaluation import evaluate
 from bounce.running.imported import Imported
-from bounce.running.run import ALIKE
+from bounce.running.recorder import ALIKE
 from bounce.spec.spec import OPTIONS, TOP, Spec, example, load
 from bounce.trial import Trial
 

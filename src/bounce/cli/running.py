@@ -65,7 +65,7 @@ def run(
     The run ends when the budget is spent. Run the same command again to resume it. After the first Ctrl-C, the run
     waits for running evaluations. A second one stops it at once. Nothing that was stored is lost.
     """
-    from bounce.running.run import ALIKE
+    from bounce.running.recorder import ALIKE
     from bounce.spec.spec import load
 
     described = load(spec)

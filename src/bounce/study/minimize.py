@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from bounce.errors import InvalidOption
 from bounce.optimizer.options import Options, RunOptions, shows_options
 from bounce.running.evaluation import Evaluator, Objective
-from bounce.running.run import ALIKE
+from bounce.running.recorder import ALIKE
 from bounce.spaces.space import Space
 from bounce.study.study import Study
 from bounce.trial import Result, Trial

@@ -18,7 +18,9 @@ from bounce.optimizer.ledger import Trials
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
 from bounce.running.command import seconds as checked_seconds
 from bounce.running.evaluation import Evaluator, Function, Objective, Outcome
-from bounce.running.run import ALIKE, Plan, Run, checked_callbacks, executor_for
+from bounce.running.executors import executor_for
+from bounce.running.recorder import ALIKE
+from bounce.running.run import Plan, Run, checked_callbacks
 from bounce.spaces.change import Change
 from bounce.spaces.space import Space
 from bounce.study.history import Entry
