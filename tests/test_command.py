@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bounce import Binary, Categorical, Integer, InvalidOption, Ordinal, Real, Space
+from bounce import Binary, Categorical, Integer, InvalidOption, MachineFailed, Ordinal, Real, Space
 from bounce.running import command as module
 from bounce.running.command import Command
 from bounce.running.evaluation import Outcome, evaluate
@@ -411,29 +411,37 @@ def test_a_signal_fails_the_trial_by_name(number: int, name: str) -> None:
     assert outcome.error == f"the command ended with signal {name}"
 
 
-def test_faults_of_the_machinery_are_outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def error_of(command: Command, kind: str = "a") -> str:
-        outcome = run(command, {"kind": kind})
-        assert outcome.value is None
-        assert outcome.error is not None
-        assert outcome.error.startswith("the command could not be run: ")
-        return outcome.error
+def test_faults_of_the_machine_are_no_outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault_of(command: Command) -> str:
+        with pytest.raises(MachineFailed, match=r"^the command could not be run: ") as caught:
+            run(command)
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+        return str(caught.value)
 
     (tmp_path / "file").write_text("no folder")
-    assert "Error" in error_of(python("print(1)", logs=tmp_path / "file"))
-    assert "FileNotFoundError" in error_of(Command(["./nothing"], folder=tmp_path))
-    assert "FileNotFoundError" in error_of(python("print(1)", folder=tmp_path / "gone"))
-    assert "null byte" in error_of(python("print(1)", "{kind}"), "a\0b")
+    assert "Error" in fault_of(python("print(1)", logs=tmp_path / "file"))
+    assert "FileNotFoundError" in fault_of(Command(["./nothing"], folder=tmp_path))
+    assert "FileNotFoundError" in fault_of(python("print(1)", folder=tmp_path / "gone"))
     script = tmp_path / "script"
     script.write_text("echo 1\n")
+    assert "PermissionError" in fault_of(Command(["./script"], folder=tmp_path))
     script.chmod(0o755)
-    assert "a script needs a first line such as #!/bin/sh" in error_of(Command(["./script"], folder=tmp_path))
+    assert "a script needs a first line such as #!/bin/sh" in fault_of(Command(["./script"], folder=tmp_path))
 
     def no_more(*_: object, **__: object) -> None:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(subprocess, "Popen", no_more)
-    assert "temporarily unavailable" in error_of(python("print(1)"))
+    assert "temporarily unavailable" in fault_of(python("print(1)"))
+
+
+@pytest.mark.parametrize(("kind", "said"), [("a\0b", "null byte"), ("a" * 10**7, "Argument list too long")])
+def test_a_value_that_cannot_be_an_argument_fails_its_trial(kind: str, said: str) -> None:
+    outcome = run(python("print(1)", "{kind}"), {"kind": kind})
+    assert outcome.value is None
+    assert outcome.error is not None
+    assert outcome.error.startswith("the command could not be run: ")
+    assert said in outcome.error
 
 
 # ends

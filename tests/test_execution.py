@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import pickle
@@ -14,6 +15,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 from itertools import pairwise
 from multiprocessing import Pipe, get_context
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
@@ -22,7 +24,8 @@ from hypothesis import strategies as st
 
 import bounce
 import objectives
-from bounce import EvaluationFailed, ExecutorFailed, InvalidOption, Study
+from bounce import EvaluationFailed, ExecutorFailed, InvalidOption, MachineFailed, Study
+from bounce.running.imported import Imported
 from bounce.running.pool import CallTooLong, Pool, WorkerDied, answer, serve
 from objectives import mixed, value
 from test_study import facts
@@ -34,6 +37,7 @@ class Manual(Executor):
     def __init__(self, order: list[int]) -> None:
         self.order, self.waiting = order, list[tuple[Future[Any], Any, tuple[Any, ...]]]()
         self.most = 0
+        self.done: list[Any] = []
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -44,6 +48,7 @@ class Manual(Executor):
     def step(self) -> None:
         future, fn, args = self.waiting.pop((self.order.pop() if self.order else 0) % len(self.waiting))
         future.set_result(fn(*args))
+        self.done.append(args)
 
 
 @pytest.fixture
@@ -225,6 +230,123 @@ def executor_that_is_broken() -> ProcessPoolExecutor:
     executor = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
     assert executor.submit(os._exit, 1).exception() is not None
     return executor
+
+
+class Nodes(Executor):
+    """A cluster of machines that take turns, some of which cannot import the objective."""
+
+    def __init__(self, good: list[bool]) -> None:
+        self.good, self.calls = good, 0
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        good = self.good[self.calls % len(self.good)]
+        self.calls += 1
+        if good:
+            future.set_result(fn(*args, **kwargs))
+        else:
+            future.set_exception(ModuleNotFoundError("No module named 'simulation'"))
+        return future
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_node_that_cannot_import_the_objective_costs_no_trial(workers: int) -> None:
+    with Study.open(space=mixed(), budget=10, seed=0) as study:
+        study.run(value, executor=Nodes([True, False, True]), workers=workers)
+        assert [t.state for t in study.trials] == ["done"] * 10
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_nodes_none_of_which_can_import_the_objective_end_the_run_and_fail_no_trial(workers: int) -> None:
+    with Study.open(space=mixed(), budget=10, seed=0) as study:
+        with pytest.raises(MachineFailed, match="can its workers import bounce and the objective") as caught:
+            study.run(value, executor=Nodes([False]), workers=workers)
+        assert "stays pending and costs nothing: correct it and run again" in str(caught.value)
+        assert [t.state for t in study.trials] == ["pending"] * workers
+
+
+class Broken(Manual):
+    """Machines on which the evaluations of some trials cannot even begin."""
+
+    def step(self) -> None:
+        future, fn, args = self.waiting.pop(0)
+        if args[0].id in (1, 2) and len(self.order) > 0:
+            self.order.pop()
+            future.set_exception(MachineFailed("no space left on device"))
+        else:
+            future.set_result(fn(*args))
+
+
+@pytest.mark.usefixtures("stepping")
+def test_a_trial_waits_for_a_machine_that_works() -> None:
+    faults = 7  # more than a trial is tried in a row, so one of them waits until another evaluation has returned
+    STEPPED.append(Broken([0] * faults))
+    with Study.open(space=mixed(), budget=12, seed=0) as study:
+        study.run(value, executor=STEPPED[-1], workers=3, batch_size=1)
+        assert STEPPED[-1].order == []
+        assert [t.state for t in study.trials] == ["done"] * 12
+
+
+@pytest.mark.parametrize("how", [{}, {"workers": 2}, {"executor": ThreadPoolExecutor(2), "workers": 2}])
+def test_an_objective_that_can_no_longer_be_imported_fails_no_trial(how: Any, tmp_path: Path) -> None:
+    objective = Imported("nowhere_to_be_found:loss", tmp_path)
+    with Study.open(space=mixed(), budget=40, seed=0) as study:
+        with pytest.raises(MachineFailed, match=r"'nowhere_to_be_found:loss' cannot be imported: ModuleNotFoundError"):
+            study.run(objective, **how)
+        assert {t.state for t in study.trials} == {"pending"}
+        study.run(value)
+        assert {t.state for t in study.trials} == {"done"}
+
+
+def test_a_program_that_disappears_ends_the_run_and_fails_no_trial(tmp_path: Path) -> None:
+    script = tmp_path / "simulate"
+    code = "#!/bin/sh\necho x >> calls; [ $(wc -l < calls) = 4 ] && mv simulate gone; echo 1\n"
+    script.write_text(code)
+    script.chmod(0o755)
+    command = bounce.Command(["./simulate"], folder=tmp_path)
+    with Study.open(tmp_path / "a.db", space=mixed(), budget=20, seed=0) as study:
+        with pytest.raises(MachineFailed, match=r"trial 4 could not be evaluated .*FileNotFoundError") as caught:
+            study.run(command)
+        assert "correct it and run again to resume" in str(caught.value)
+        assert [t.state for t in study.trials] == ["done"] * 4 + ["pending"]
+        (tmp_path / "gone").rename(script)
+        study.run(command)
+        assert [t.state for t in study.trials] == ["done"] * 20
+
+
+def test_a_full_temporary_folder_ends_the_run_and_fails_no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+
+    def full() -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > 15:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return TemporaryFile()
+
+    monkeypatch.setattr("bounce.running.command.TemporaryFile", full)
+    with Study.open(space=mixed(), budget=60, seed=0) as study:
+        with pytest.raises(MachineFailed, match="No space left on device"):
+            study.run(bounce.Command(["echo", "1"]))
+        assert [t.state for t in study.trials] == ["done"] * 5 + ["pending"]
+
+
+@pytest.mark.usefixtures("stepping")
+def test_the_values_of_running_evaluations_are_kept_when_a_series_of_failures_ends_the_run(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    STEPPED.append(Manual([]))
+
+    def lost(point: objectives.Point) -> float:
+        if len(STEPPED[-1].done) in range(1, 11):
+            raise OSError("the licence server is gone")
+        return value(point)
+
+    with Study.open(space=mixed(), budget=40, seed=0) as study:
+        with pytest.raises(EvaluationFailed, match="the last 10 evaluations"):
+            study.run(lost, executor=STEPPED[-1], workers=3, batch_size=1)
+        assert [t.state for t in study.trials] == ["done"] + ["failed"] * 10 + ["done"] * 2
+    assert "waiting for running evaluations to finish (2)" in caplog.text
 
 
 def test_an_executor_that_is_closed_ends_the_run_and_the_trial_stays_pending() -> None:

@@ -170,17 +170,79 @@ def test_the_first_failure_is_shown_at_once_with_its_traceback_without_any_loggi
     assert lines[-4:] == ["called", later[0], "called", later[1]]
 
 
-def test_failures_after_a_success_do_not_stop_a_run() -> None:
-    calls = []
+class Lost:
+    """Works a few times, and fails alike from then on until it is repaired."""
 
-    def once(point: dict[str, Any]) -> float:
-        calls.append(point)
-        if len(calls) > 1:
-            raise OSError
+    def __init__(self, works: int) -> None:
+        self.works = works
+
+    def __call__(self, point: dict[str, Any]) -> float:
+        self.works -= 1
+        if self.works < 0:
+            raise OSError("the licence server is gone")
+        return count_ones(point)
+
+
+def test_ten_failures_alike_after_a_success_end_the_run_and_can_be_evaluated_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with pytest.raises(EvaluationFailed, match=r"^the last 10 evaluations all failed with the same error") as caught:
+        bounce.minimize(Lost(7), binary(12), budget=200, seed=0, path=path)
+    assert "bounce run --retry-failed" in str(caught.value)
+    assert isinstance(caught.value.__cause__, OSError)
+    with Study.open(path) as study:
+        assert [trial.state for trial in study.trials] == ["done"] * 7 + ["failed"] * 10
+        study.retry()
+        study.extend(200)
+        seen: list[int] = []
+        with pytest.raises(EvaluationFailed):
+            study.run(Lost(12), callbacks=[lambda trial: seen.append(trial.id)])
+        assert seen[:12] == list(range(7, 19))  # the trials that had failed come first, and lost nothing
+        assert [trial.state for trial in study.trials[:19]] == ["done"] * 19
+
+
+def test_a_run_that_failed_in_a_series_goes_on_with_other_points_if_it_is_run_again() -> None:
+    with Study.open(space=binary(12), budget=200, seed=0) as study:
+        for spent in (11, 21, 31):
+            with pytest.raises(EvaluationFailed, match=f"^the last {spent - 1} evaluations"):
+                study.run(Lost(1 if spent == 11 else 0))
+            assert len(study.trials) == spent
+
+
+@pytest.mark.parametrize("killed_after", [1, 5, 9])
+def test_a_series_of_failures_ends_where_it_would_have_ended_without_a_kill(tmp_path: Path, killed_after: int) -> None:
+    failed: list[int] = []
+
+    def kill(trial: Trial) -> None:
+        failed.extend([trial.id] if trial.state == "failed" else [])
+        if len(failed) == killed_after:
+            raise KeyboardInterrupt
+
+    with Study.open(tmp_path / "a.db", space=binary(12), budget=200, seed=0) as study:
+        with pytest.raises(KeyboardInterrupt):
+            study.run(Lost(3), callbacks=[kill])
+        with pytest.raises(EvaluationFailed, match="the last 10 evaluations"):
+            study.run(Lost(0))
+        assert [trial.state for trial in study.trials] == ["done"] * 3 + ["failed"] * 10
+
+
+def test_failures_that_differ_do_not_end_a_run_that_has_succeeded() -> None:
+    errors = iter(["", *(f"step {i % 9}" for i in range(24))])
+
+    def varied(point: dict[str, Any]) -> float:
+        error = next(errors)
+        if error:
+            raise RuntimeError(error)
         return 1.0
 
-    result = bounce.minimize(once, mixed(2), budget=25, seed=0)
-    assert [t.state for t in result.trials] == ["done"] + ["failed"] * 24
+    result = bounce.minimize(varied, binary(12), budget=25, seed=0)
+    assert [trial.state for trial in result.trials] == ["done"] + ["failed"] * 24
+
+
+def test_a_larger_max_failures_holds_for_every_series_of_failures() -> None:
+    result = bounce.minimize(Lost(1), binary(12), budget=25, seed=0, max_failures=25)
+    assert [trial.state for trial in result.trials] == ["done"] + ["failed"] * 24
+    with pytest.raises(EvaluationFailed, match=r"the last 12 evaluations .* set max_failures to more than 12"):
+        bounce.minimize(Lost(1), binary(12), budget=25, seed=0, max_failures=12)
 
 
 def test_an_error_that_cannot_be_printed_fails_its_trial_too() -> None:

@@ -129,6 +129,11 @@ class Bounce:
         return self._ledger.spent
 
     @property
+    def failures_in_a_row(self) -> int:
+        """How many of the latest outcomes are failures with the same error."""
+        return self._ledger.failures_in_a_row
+
+    @property
     def done(self) -> bool:
         """Whether nothing can be asked for and nothing is pending."""
         return self.remaining <= 0 and not self._ledger.of_state("pending")

@@ -15,6 +15,7 @@ import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, cast
 
 import numpy as np
@@ -81,6 +82,14 @@ class Ledger:
     def spent(self) -> int:
         """How much of the budget has been spent."""
         return spent(self.records)
+
+    @property
+    def failures_in_a_row(self) -> int:
+        """How many of the latest tells are failures with the same error."""
+        told = sorted((r for r in self.records if r.told is not None), key=lambda r: -(r.told or 0))
+        last = told[0].trial if told else None
+        alike = takewhile(lambda r: r.trial.state == "failed" and last and r.trial.error == last.error, told)
+        return sum(1 for _ in alike)
 
     def remaining(self, budget: int) -> int:
         """Return how many trials may still be asked for."""

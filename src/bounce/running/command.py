@@ -22,7 +22,7 @@ from tempfile import TemporaryFile
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
-from bounce.errors import EvaluationFailed, InvalidOption, InvalidTell, quoted
+from bounce.errors import EvaluationFailed, InvalidOption, InvalidTell, MachineFailed, quoted
 from bounce.running.evaluation import Outcome, said
 from bounce.running.template import Template
 from bounce.text import number, written
@@ -123,15 +123,19 @@ class Command:
         return replace(self, timeout=timeout if self.timeout is None else min(self.timeout, timeout))
 
     def evaluate(self, trial: Trial, /) -> Outcome:
-        """Run the program; a failure of any kind is an outcome."""
+        """Run the program; a failure is an outcome, unless the machine is at fault."""
         start = time.perf_counter()
         try:
             value = self._run(trial)
         except EvaluationFailed as error:
             return Outcome.failed(str(error), time.perf_counter() - start, error)
-        except Exception as error:  # the program is missing, the disk is full, there are too many processes
-            hint = "; a script needs a first line such as #!/bin/sh" if _no_format(error) else ""
-            failure = EvaluationFailed(f"the command could not be run: {said(error)}{hint}")
+        except Exception as error:
+            sentence = f"the command could not be run: {said(error)}"
+            if isinstance(error, OSError) and error.errno != errno.E2BIG:
+                # The program is missing, the disk is full, there are too many processes: so for every point.
+                hint = "; a script needs a first line such as #!/bin/sh" if error.errno == errno.ENOEXEC else ""
+                raise MachineFailed(sentence + hint) from error
+            failure = EvaluationFailed(sentence)  # a value is too long for an argument, or cannot be one
             return Outcome.failed(str(failure), time.perf_counter() - start, failure)
         return Outcome(value, None, time.perf_counter() - start)
 
@@ -240,10 +244,6 @@ def seconds(timeout: object) -> float | None:
     if seconds <= 0:
         raise InvalidOption(f"timeout must be a positive number of seconds, not {quoted(timeout)}", option="timeout")
     return seconds
-
-
-def _no_format(error: Exception) -> bool:
-    return isinstance(error, OSError) and error.errno == errno.ENOEXEC
 
 
 def _status(code: int) -> str:

@@ -1,7 +1,7 @@
 """Evaluations: a trial goes in, an outcome comes out, on any machine.
 
 An evaluator is what an executor receives. It can be pickled, and its `evaluate` turns every error of the objective into
-an outcome. So an exception of a future is always a fault of the executor, never of the objective.
+an outcome. So an exception of a future is always a fault of the executor or of a machine, never of the objective.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Evaluator(Protocol):
         """Return an evaluator with a time limit for each evaluation, if it can enforce one itself."""
 
     def evaluate(self, trial: Trial, /) -> Outcome:
-        """Evaluate a trial; a failure is an outcome too."""
+        """Evaluate a trial; a failure is an outcome too. A fault of the machine raises `MachineFailed`."""
 
     def stop(self) -> None:
         """End what is running at once; called from another thread, when the run has ended."""
@@ -84,10 +84,10 @@ class Function:
         """Do nothing: a function ends with its process."""
 
 
-def evaluate(evaluator: Evaluator, trial: Trial, again: bool = False) -> Outcome:
+def evaluate(evaluator: Evaluator, trial: Trial, before: int = 0) -> Outcome:
     """Evaluate in another process or thread, and return an outcome that can be sent back.
 
-    `again` marks a second attempt, so that an executor that caches calls does not return the first one's result.
+    `before` is the number of earlier attempts, so that an executor that caches calls does not return their result.
     """
     try:
         outcome = evaluator.evaluate(trial)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from bounce.errors import InvalidOption
+from bounce.errors import InvalidOption, MachineFailed
 from bounce.running.evaluation import Evaluator, Function, said
 from bounce.running.pool import Pool, main_is_importable
 
@@ -20,9 +20,12 @@ class Inline(Executor):
     """The calling process as an executor."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call a function now; the caller gets what it raises."""
+        """Call a function now; the caller gets what it raises, except for a fault of the machine."""
         future: Future[T] = Future()
-        future.set_result(fn(*args, **kwargs))
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except MachineFailed as error:
+            future.set_exception(error)
         return future
 
 

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, ParamSpec, TypeVar
 
-from bounce.errors import ExecutorFailed
+from bounce.errors import ExecutorFailed, MachineFailed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -180,6 +180,8 @@ def answer(fn: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
     """Make a call and return its pickled result and error."""
     try:
         return pickle.dumps((fn(*args, **kwargs), None))
+    except MachineFailed as error:
+        return pickle.dumps((None, error))
     except BaseException as error:
         return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}")))
 

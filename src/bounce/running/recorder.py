@@ -2,6 +2,9 @@
 
 The first failures of a run are held back while they have the same error and nothing has succeeded: their trials stay
 pending. If the objective is broken, the run ends and has cost no budget.
+
+After a success, failures are recorded at once. Ten in a row with the same error end the run. The source counts them, so
+a run that was killed in the middle of a series ends where it would have ended.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from bounce.trial import Trial
 logger = logging.getLogger("bounce")
 
 ALIKE = 3  # first failures with the same error, before anything succeeds, that end a run
-FAILURES = 10  # failures of any kind, before anything succeeds, that end a run
+FAILURES = 10  # failures of any kind before anything succeeds, or in a row with the same error, that end a run
 
 
 class Keeper(Protocol):
@@ -31,16 +34,23 @@ class Keeper(Protocol):
     def best(self) -> Trial | None:
         """The best trial so far."""
 
+    @property
+    def failures_in_a_row(self) -> int:
+        """How many of the latest outcomes are failures with the same error."""
+
 
 class Recorder:
     """What becomes of the outcomes of one run."""
 
     def __init__(self, source: Keeper, max_failures: int, callbacks: Sequence[Callable[[Trial], None]]) -> None:
-        self._source, self._max_failures, self._callbacks = source, max_failures, callbacks
+        self._source, self._callbacks = source, callbacks
+        self._max_failures, self._most = max_failures, max(max_failures, FAILURES)
         self._held: list[tuple[Trial, Outcome]] = []
         self._failures = 0
         self._first: Outcome | None = None
         self._first_id: int | None = None
+        self.series: EvaluationFailed | None = None
+        """Why the run should end: a series of failures after a success."""
 
     def finish(self, trial: Trial, outcome: Outcome) -> None:
         """Record an outcome; before the first success, hold back the first failures if they have the same error."""
@@ -65,15 +75,31 @@ class Recorder:
         finished = self._source.record(trial, outcome)
         if outcome.value is None:
             self._failures += 1
-            if self._failures >= FAILURES and self._source.best is None:
+            self._count(finished, outcome)
+        for callback in self._callbacks:
+            callback(finished)
+
+    def _count(self, failed: Trial, outcome: Outcome) -> None:
+        """End the run if it has failed too often: at once if nothing has ever succeeded."""
+        if self._source.best is None:
+            if self._failures >= self._most:
                 assert self._first is not None
                 raise EvaluationFailed(
                     f"the first {self._failures} evaluations of this run all failed; the first error was: "
                     f"{self._first.error}",
                     trial=self._first_id,
                 ) from self._first.exception
-        for callback in self._callbacks:
-            callback(finished)
+            return
+        n = self._source.failures_in_a_row
+        if n % self._most == 0:  # the next run does not end at its first failure
+            self.series = EvaluationFailed(
+                f"the last {n} evaluations all failed with the same error ({outcome.error}), so the run ended. Correct "
+                "the cause, then evaluate the failed trials again with bounce run --retry-failed, or Study.retry() in "
+                "Python. If such failures are expected, run again to continue with other points, or set max_failures "
+                f"to more than {self._most}",
+                trial=failed.id,
+            )
+            self.series.__cause__ = outcome.exception
 
     def _report(self, trial: Trial, outcome: Outcome) -> None:
         """Show a failure: the first in full, with its traceback, the others in one line."""

@@ -8,7 +8,8 @@ on the source and on the order of the outcomes, so a run that was killed continu
 from __future__ import annotations
 
 import logging
-from collections import deque
+import pickle
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import (
     BrokenExecutor,
@@ -16,13 +17,14 @@ from concurrent.futures import (
     Executor,
     Future,
     ProcessPoolExecutor,
+    ThreadPoolExecutor,
     wait,
 )
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from bounce.errors import ExecutorFailed, InvalidOption, NothingToAsk
+from bounce.errors import BounceError, ExecutorFailed, InvalidOption, MachineFailed, NothingToAsk
 from bounce.running.evaluation import Evaluator, Outcome, evaluate, said
 from bounce.running.executors import Inline
 from bounce.running.interrupt import Interrupt
@@ -32,6 +34,8 @@ from bounce.trial import Trial
 
 logger = logging.getLogger("bounce")
 
+TRIES = 3  # of a trial on a cluster, of which some machines cannot evaluate anything
+OF_THE_MACHINE = (MachineFailed, ImportError, AttributeError, pickle.UnpicklingError, OSError)
 NOTICE = 0.5  # seconds: a signal that arrives just before a wait is handled after it
 
 
@@ -68,9 +72,13 @@ class Run:
         self._inline = isinstance(executor, Inline)
         self._queue: deque[Trial] = deque()
         self._out: dict[Future[Outcome], Trial] = {}
+        self._submitted: Counter[int] = Counter()
         self._again: set[int] = set()
+        self._faults: Counter[int] = Counter()
+        self._waiting: list[Trial] = []
         self._own: Pool | None = None
         self._works = False
+        self._end: BounceError | None = None
         self._recorder = Recorder(source, plan.max_failures, plan.callbacks)
         self._exhausted = False
 
@@ -92,6 +100,8 @@ class Run:
                         self._supply(interrupt)
                 if interrupt.asked:
                     raise KeyboardInterrupt
+                if self._end is not None:
+                    raise self._end
                 self._recorder.release()
             except BaseException:
                 self._evaluator.stop()
@@ -105,11 +115,12 @@ class Run:
                     self._own.shutdown()
 
     def _supply(self, interrupt: Interrupt) -> None:
-        """Ask while there is room for a batch, and submit while a worker is free."""
-        while not interrupt.asked:
+        """Ask while there is room for a batch, and submit while a worker is free, unless the run should end."""
+        while not interrupt.asked and self._end is None:
             while self._queue and len(self._out) < self._plan.workers:
                 self._submit(self._queue.popleft())
-            room = max(self._plan.workers, self._plan.batch_size) - len(self._out) - len(self._queue)
+            busy = len(self._out) + len(self._queue) + len(self._waiting)
+            room = max(self._plan.workers, self._plan.batch_size) - busy
             if room < self._plan.batch_size or self._exhausted or self._source.remaining <= 0:
                 return
             try:
@@ -119,7 +130,8 @@ class Run:
 
     def _submit(self, trial: Trial) -> None:
         call: Callable[..., Outcome] = partial(evaluate, self._evaluator)
-        arguments: tuple[Any, ...] = (trial, trial.id in self._again)
+        arguments: tuple[Any, ...] = (trial, self._submitted[trial.id])
+        self._submitted[trial.id] += 1
         if self._inline:  # an exception that ends this process ends the run
             call, arguments = self._evaluator.evaluate, (trial,)
         try:
@@ -134,15 +146,15 @@ class Run:
         self._out[future] = trial
 
     def _receive(self, future: Future[Outcome]) -> None:
-        """Take an outcome, or a fault of the executor, after which the trial is evaluated again.
+        """Take an outcome, or a fault, after which the trial is evaluated again.
 
-        A second fault fails the trial, which may have caused both. It ends the run instead if the executor cancelled
-        the trial, or if this executor has not returned anything yet.
+        The run ends if the executor cancelled the trial.
         """
         trial = self._out.pop(future)
         try:
             outcome = future.result()
             self._works = True
+            self._faults.clear()
         except ExecutorFailed:
             raise
         except CallTooLong as error:
@@ -152,21 +164,76 @@ class Run:
                 f"the executor cancelled trial {trial.id}: it was closed, or lost its cluster; "
                 "run again to resume when it is back"
             ) from error
+        except OF_THE_MACHINE as error:
+            self._elsewhere(trial, error)
+            return
         except Exception as error:
             if trial.id not in self._again:
-                logger.warning("trial %d is evaluated again: %s", trial.id, said(error))
-                self._again.add(trial.id)
-                self._queue = deque(sorted((trial, *self._queue), key=lambda trial: trial.id))
-                if isinstance(error, BrokenExecutor):
-                    self._replace(error)
+                self._repeat(trial, error)
                 return
-            if not self._works and not isinstance(error, BrokenExecutor):
-                raise ExecutorFailed(
-                    f"the executor could not evaluate trial {trial.id}, nor any other ({said(error)}): can its "
-                    "workers import bounce and the objective?"
-                ) from error
-            outcome = Outcome.failed(said(error))
+            outcome = self._guilty(trial, error)
+        self._requeue(*self._waiting)
+        self._waiting.clear()
         self._recorder.finish(trial, outcome)
+        if self._recorder.series is not None:
+            self._end_with(self._recorder.series)
+
+    def _elsewhere(self, trial: Trial, error: Exception) -> None:
+        """Try a trial again after a fault of a machine; end the run if that does not help.
+
+        The machines of a cluster differ, and an idle one that is broken is often chosen again. So a trial that was
+        tried a few times waits until another evaluation has returned. On one machine there is no other to try.
+        """
+        self._faults[trial.id] += 1
+        alone = isinstance(self._executor, Inline | Pool | ThreadPoolExecutor | ProcessPoolExecutor)
+        if not alone and (self._faults[trial.id] < TRIES or self._out):
+            if self._submitted[trial.id] == 1:
+                logger.warning("trial %d is evaluated again, no worker could do so: %s", trial.id, said(error))
+            if self._faults[trial.id] < TRIES:
+                self._requeue(trial)
+            else:
+                self._waiting.append(trial)
+            return
+        if isinstance(error, MachineFailed):
+            reason = f"trial {trial.id} could not be evaluated ({error})"
+        else:
+            reason = (
+                f"the executor could not evaluate trial {trial.id} ({said(error)}): can its workers import bounce and "
+                "the objective?"
+            )
+        failure = MachineFailed(
+            f"{reason}. This is a fault of the machine, not of the trial, which stays pending and costs nothing: "
+            "correct it and run again to resume"
+        )
+        failure.__cause__ = error
+        self._end_with(failure)
+
+    def _end_with(self, failure: BounceError) -> None:
+        """End the run with an error as soon as the running evaluations have returned: their values count."""
+        if self._end is None:
+            self._end = failure
+            if self._out:
+                logger.warning("%s\nwaiting for running evaluations to finish (%d)", failure, len(self._out))
+
+    def _guilty(self, trial: Trial, error: Exception) -> Outcome:
+        """Fail a trial after a second fault, which it may have caused; not if the executor has never worked."""
+        if not self._works and not isinstance(error, BrokenExecutor):
+            raise ExecutorFailed(
+                f"the executor could not evaluate trial {trial.id}, nor any other ({said(error)}): can its "
+                "workers import bounce and the objective?"
+            ) from error
+        return Outcome.failed(said(error))
+
+    def _repeat(self, trial: Trial, error: Exception) -> None:
+        """Evaluate a trial again after a fault, such as the death of its worker."""
+        logger.warning("trial %d is evaluated again: %s", trial.id, said(error))
+        self._again.add(trial.id)
+        self._requeue(trial)
+        if isinstance(error, BrokenExecutor):
+            self._replace(error)
+
+    def _requeue(self, *trials: Trial) -> None:
+        self._queue = deque(sorted((*trials, *self._queue), key=lambda trial: trial.id))
 
     def _replace(self, error: BrokenExecutor) -> None:
         """Continue in a pool of our own if the given executor, a process pool too, is broken for good."""

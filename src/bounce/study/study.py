@@ -136,6 +136,11 @@ class Study:
         return self._keeper.optimizer.remaining
 
     @property
+    def failures_in_a_row(self) -> int:
+        """How many of the latest outcomes are failures with the same error."""
+        return self._keeper.optimizer.failures_in_a_row
+
+    @property
     def done(self) -> bool:
         """Whether nothing can be asked for and nothing is pending."""
         return self._keeper.optimizer.done
@@ -357,8 +362,10 @@ class Study:
         An evaluation that raises, or returns anything but a finite number, fails its trial, and the run continues.
         If the first `max_failures` evaluations of the run all fail with the same error and the study has no value yet,
         the run ends. These failures do not count: the next run evaluates their trials again. Ten failures of any kind
-        without a success end a run too. The first Ctrl-C waits for running evaluations, a second one stops at once.
-        An exception that ends the run has the result so far as its attribute `result`.
+        without a success end a run too, and ten in a row with the same error at any time; or `max_failures`, if that is
+        more. A fault of the machine, such as a missing program, fails no trial and ends the run. The first Ctrl-C waits
+        for running evaluations, a second one stops at once. An exception that ends the run has the result so far as its
+        attribute `result`.
         """
         evaluator = _evaluator(objective)
         batch_size = self.options["batch_size"] if batch_size is None else whole("batch_size", batch_size, 1)
