@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -264,21 +268,90 @@ def test_a_callback_cannot_spoil_the_record() -> None:
     assert all(len(t.point) == 6 for t in result.trials)
 
 
-@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
-def test_an_interruption_passes_through_and_keeps_the_result(interruption: type[BaseException]) -> None:
+def ends_itself(number: int) -> None:
+    """Send this process a signal; twice, since the first Ctrl-C only asks."""
+    for _ in range(2):
+        os.kill(os.getpid(), number)
+
+
+def exits_at(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)
+
+
+@pytest.mark.parametrize(
+    ("number", "handler", "end"),
+    [
+        (signal.SIGINT, signal.default_int_handler, KeyboardInterrupt),
+        (signal.SIGINT, exits_at, SystemExit),
+        (signal.SIGTERM, exits_at, SystemExit),
+    ],
+)
+def test_a_signal_ends_the_run_and_its_trial_stays_pending(
+    number: int, handler: Any, end: type[BaseException], tmp_path: Path
+) -> None:
     calls = []
 
     def interrupted(point: dict[str, Any]) -> float:
         calls.append(point)
         if len(calls) == 8:
-            raise interruption
+            ends_itself(number)
         return count_ones(point)
 
-    with pytest.raises(interruption) as caught:
-        bounce.minimize(interrupted, binary(12), budget=50, seed=0)
+    before = signal.signal(number, handler)
+    try:
+        with pytest.raises(end) as caught:
+            bounce.minimize(interrupted, binary(12), budget=50, seed=0, path=tmp_path / "a.db")
+        assert signal.getsignal(number) is handler
+    finally:
+        signal.signal(number, before)
     result = caught.value.result  # type: ignore[attr-defined]
     assert [t.state for t in result.trials] == ["done"] * 7 + ["pending"]
+    assert [t.attempts for t in result.trials] == [0] * 8  # this process is alive
     assert result.best is not None
+
+
+class Strange(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("how", [{}, {"executor": ThreadPoolExecutor(1)}])
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [
+        (partial(SystemExit, 3), "SystemExit: 3"),
+        (KeyboardInterrupt, "KeyboardInterrupt"),
+        (partial(Strange, "no"), "Strange: no"),
+        (GeneratorExit, "GeneratorExit"),
+    ],
+)
+def test_an_objective_that_ends_itself_fails_its_trial_and_not_the_run(
+    end: Callable[[], BaseException], error: str, how: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def ends(point: dict[str, Any]) -> float:
+        if point["x1"]:
+            raise end()
+        return count_ones(point)
+
+    result = bounce.minimize(ends, binary(12), budget=12, seed=0, **how)
+    assert {t.state for t in result.trials} == {"done", "failed"}
+    assert all((t.state == "failed") == t.point["x1"] for t in result.trials)
+    assert {t.error for t in result.trials if t.error} == {error}
+    assert "in ends\n" in caplog.text  # the traceback, beginning with the objective
+    assert "bounce/running" not in caplog.text
+
+
+def test_a_failure_after_ctrl_c_leaves_its_trial_pending() -> None:
+    def stopped(point: dict[str, Any]) -> float:
+        os.kill(os.getpid(), signal.SIGINT)
+        raise RuntimeError("a program that the objective has started got Ctrl-C too")
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            bounce.minimize(stopped, binary(12), budget=50, seed=0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [t.state for t in caught.value.result.trials] == ["pending"]  # type: ignore[attr-defined]
 
 
 def test_a_result_becomes_a_table() -> None:

@@ -228,6 +228,11 @@ class Bounce:
             self._resize(self._ledger.complete_batch(self._ledger.finish(outcome, used)))
         return [outcome.id for outcome, _ in checked]
 
+    def count_attempts(self, trial: int, attempts: int) -> None:
+        """Set how many evaluations of a trial have begun in the process of a run and not ended."""
+        if self._ledger[trial].trial.attempts != attempts:
+            self._ledger.edit(trial, attempts=attempts)
+
     # What people know
 
     def add(

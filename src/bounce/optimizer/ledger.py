@@ -272,7 +272,7 @@ class Ledger:
         """Make failed trials pending again; return their ids."""
         ids = self.ids(trials, "failed")
         for i in ids:
-            self.edit(i, state="pending", error=None, seconds_eval=None)
+            self.edit(i, state="pending", error=None, seconds_eval=None, attempts=0)
             self._put(i, told=None)
         return ids
 

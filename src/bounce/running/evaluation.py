@@ -7,6 +7,8 @@ an outcome. So an exception of a future is always a fault of the executor or of 
 from __future__ import annotations
 
 import pickle
+import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -89,10 +91,15 @@ def evaluate(evaluator: Evaluator, trial: Trial, before: int = 0) -> Outcome:
 
     `before` is the number of earlier attempts, so that an executor that caches calls does not return their result.
     """
+    start = time.perf_counter()
     try:
         outcome = evaluator.evaluate(trial)
-    except SystemExit as error:
-        return Outcome.failed(said(error))
+    except Exception:
+        raise
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and _interruptible():
+            raise
+        return ended(error, time.perf_counter() - start)
     try:
         pickle.loads(pickle.dumps(outcome.exception))
     except Exception:
@@ -100,11 +107,24 @@ def evaluate(evaluator: Evaluator, trial: Trial, before: int = 0) -> Outcome:
     return outcome
 
 
-def _traceback(error: Exception) -> str | None:
+def ended(error: BaseException, seconds: float) -> Outcome:
+    """Return the failure of an evaluation that tried to end its process, as `sys.exit()` does."""
+    return Outcome(None, said(error), seconds, traceback=_traceback(error))
+
+
+def _interruptible() -> bool:
+    """Return whether Ctrl-C raises an exception here."""
+    main = threading.current_thread() is threading.main_thread()
+    return main and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+
+def _traceback(error: BaseException) -> str | None:
     """Return the traceback of an exception, beginning with the objective's own frame."""
     try:
         own = error.__traceback__
-        return "".join(traceback.format_exception(type(error), error, own.tb_next if own is not None else None))
+        while own is not None and own.tb_frame.f_globals.get("__name__", "").startswith("bounce.running."):
+            own = own.tb_next
+        return "".join(traceback.format_exception(type(error), error, own))
     except Exception:  # the exception's own `__str__` fails
         return None
 
@@ -112,6 +132,7 @@ def _traceback(error: Exception) -> str | None:
 def said(error: BaseException) -> str:
     """Return an exception as one text: its type and its message."""
     try:
-        return f"{type(error).__name__}: {error}"
+        message = str(error)
+        return f"{type(error).__name__}: {message}" if message else type(error).__name__
     except Exception:  # the exception's own `__str__` fails
         return type(error).__name__

@@ -30,6 +30,9 @@ class Keeper(Protocol):
     def record(self, trial: Trial, outcome: Outcome, /) -> Trial:
         """Keep an outcome and return the finished trial."""
 
+    def end_attempt(self, trial: Trial, /) -> None:
+        """Note that an evaluation has ended without an outcome to keep."""
+
     @property
     def best(self) -> Trial | None:
         """The best trial so far."""
@@ -52,13 +55,14 @@ class Recorder:
         self.series: EvaluationFailed | None = None
         """Why the run should end: a series of failures after a success."""
 
-    def finish(self, trial: Trial, outcome: Outcome) -> None:
+    def finish(self, trial: Trial, outcome: Outcome, *, hold: bool = True) -> None:
         """Record an outcome; before the first success, hold back the first failures if they have the same error."""
         if outcome.value is None:
             self._report(trial, outcome)
-            first = self._failures == 0 and self._source.best is None
+            first = hold and self._failures == 0 and self._source.best is None
             if first and all(outcome.error == held.error for _, held in self._held):
                 self._held.append((trial, outcome))
+                self._source.end_attempt(trial)
                 if len(self._held) >= self._max_failures:
                     raise self._broken()
                 return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import (
@@ -20,12 +21,13 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 from bounce.errors import BounceError, ExecutorFailed, InvalidOption, MachineFailed, NothingToAsk
-from bounce.running.evaluation import Evaluator, Outcome, evaluate, said
+from bounce.running.evaluation import Evaluator, Outcome, ended, evaluate, said
 from bounce.running.executors import Inline
 from bounce.running.interrupt import Interrupt
 from bounce.running.pool import CallTooLong, Pool
@@ -36,11 +38,19 @@ logger = logging.getLogger("bounce")
 
 TRIES = 3  # of a trial on a cluster, of which some machines cannot evaluate anything
 OF_THE_MACHINE = (MachineFailed, ImportError, AttributeError, pickle.UnpicklingError, OSError)
+DEATHS = 2  # evaluations of a trial in which the process of the run died, after which it is not tried again
+DIED = (
+    "the process of the run ended twice while this trial was evaluated; bounce retry evaluates it again, and with "
+    "workers=2 only a worker process would end"
+)
 NOTICE = 0.5  # seconds: a signal that arrives just before a wait is handled after it
 
 
 class Asker(Keeper, Protocol):
     """Where trials come from and outcomes go."""
+
+    def begin_attempt(self, trial: Trial, /) -> None:
+        """Count an evaluation in this process among those that did not end, until it has ended."""
 
     def ask(self, n: int | None = None) -> list[Trial]:
         """Return new trials."""
@@ -90,14 +100,15 @@ class Run:
     def run(self) -> None:
         """Evaluate what is pending, then ask and evaluate until nothing is left."""
         with Interrupt() as interrupt:
+            self._interrupt = interrupt
             try:
-                self._queue.extend(self._source.pending)
-                self._supply(interrupt)
+                self._take_up()
+                self._supply()
                 while self._out:
                     done, _ = wait(self._out, timeout=NOTICE, return_when="FIRST_COMPLETED")
                     for future in sorted(done, key=lambda future: self._out[future].id):
                         self._receive(future)
-                        self._supply(interrupt)
+                        self._supply()
                 if interrupt.asked:
                     raise KeyboardInterrupt
                 if self._end is not None:
@@ -114,9 +125,17 @@ class Run:
                 if self._own is not None:
                     self._own.shutdown()
 
-    def _supply(self, interrupt: Interrupt) -> None:
+    def _take_up(self) -> None:
+        """Queue the pending trials; fail those in whose evaluation the process of a run has died repeatedly."""
+        for trial in self._source.pending:
+            if self._inline and trial.attempts >= DEATHS:
+                self._recorder.finish(trial, Outcome.failed(DIED), hold=False)
+            else:
+                self._queue.append(trial)
+
+    def _supply(self) -> None:
         """Ask while there is room for a batch, and submit while a worker is free, unless the run should end."""
-        while not interrupt.asked and self._end is None:
+        while not self._interrupt.asked and self._end is None:
             while self._queue and len(self._out) < self._plan.workers:
                 self._submit(self._queue.popleft())
             busy = len(self._out) + len(self._queue) + len(self._waiting)
@@ -132,8 +151,8 @@ class Run:
         call: Callable[..., Outcome] = partial(evaluate, self._evaluator)
         arguments: tuple[Any, ...] = (trial, self._submitted[trial.id])
         self._submitted[trial.id] += 1
-        if self._inline:  # an exception that ends this process ends the run
-            call, arguments = self._evaluator.evaluate, (trial,)
+        if self._inline:
+            call, arguments = self._here, (trial,)
         try:
             future = self._executor.submit(call, *arguments)
         except BrokenExecutor as error:
@@ -144,6 +163,31 @@ class Run:
                 raise
             raise ExecutorFailed(f"the executor takes no more evaluations ({said(error)})") from error
         self._out[future] = trial
+
+    def _here(self, trial: Trial) -> Outcome:
+        """Evaluate in this process; what the objective raises to end it is a failure, unless a signal raised it.
+
+        The attempt is stored first, so that a trial that kills this process is known.
+        """
+        start = time.perf_counter()
+        self._interrupt.arrived = False
+        try:
+            self._source.begin_attempt(trial)
+            try:
+                outcome = self._evaluator.evaluate(trial)
+            except Exception:
+                raise
+            except BaseException as error:
+                if self._interrupt.arrived:
+                    raise
+                outcome = ended(error, time.perf_counter() - start)
+            if outcome.value is None and self._interrupt.asked:  # Ctrl-C reaches the programs of an objective too
+                raise KeyboardInterrupt
+        except BaseException:
+            with suppress(BounceError):  # the file can no longer be written
+                self._source.end_attempt(trial)
+            raise
+        return outcome
 
     def _receive(self, future: Future[Outcome]) -> None:
         """Take an outcome, or a fault, after which the trial is evaluated again.

@@ -326,12 +326,29 @@ class Study:
         return outside
 
     def record(self, trial: Trial, outcome: Outcome, /) -> Trial:
-        """Store the outcome of an evaluation; return the finished trial."""
-        if outcome.value is None:
-            self.fail(trial.id, outcome.error, seconds=outcome.seconds)
-        else:
-            self.tell(trial.id, outcome.value, seconds=outcome.seconds)
+        """Store the outcome of an evaluation, which has ended with it; return the finished trial."""
+        with self._keeper.changing() as optimizer:
+            if outcome.value is None:
+                optimizer.fail(trial.id, outcome.error, seconds=outcome.seconds)
+            else:
+                optimizer.tell(trial.id, outcome.value, seconds=outcome.seconds)
+            optimizer.count_attempts(trial.id, trial.attempts)
+            self._keeper.save(optimizer)
         return self._keeper.optimizer.trial(trial.id)
+
+    def begin_attempt(self, trial: Trial, /) -> None:
+        """Store that an evaluation begins in this process, which might die of it."""
+        self._count_attempts(trial.id, trial.attempts + 1)
+
+    def end_attempt(self, trial: Trial, /) -> None:
+        """Store that an evaluation has ended, and that this process is alive."""
+        self._count_attempts(trial.id, trial.attempts)
+
+    def _count_attempts(self, trial: int, attempts: int) -> None:
+        if self.path is not None and self._keeper.optimizer.trial(trial).attempts != attempts:
+            with self._keeper.changing() as optimizer:
+                optimizer.count_attempts(trial, attempts)
+                self._keeper.save(optimizer, durable=False)
 
     def extend(self, budget: int) -> None:
         """Set a new total budget; a run that has ended continues from what it knows."""
