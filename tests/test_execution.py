@@ -675,6 +675,42 @@ def test_an_answer_holds_what_was_raised() -> None:
     assert "ValueError: invalid literal" in str(error)
 
 
+SHOUT = "begun \x1b[2J\a" + "x" * 10**6 + " ended"
+
+
+def shouts(point: objectives.Point) -> float:
+    if point["b1"]:
+        raise ValueError(SHOUT)
+    return value(point)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_long_error_with_escape_sequences_is_stored_and_logged_in_short(
+    workers: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Study.open(tmp_path / "a.db", space=mixed(), budget=12, seed=0) as study:
+        study.run(shouts, workers=workers)
+        errors = {t.error for t in study.trials if t.error is not None}
+    (error,) = errors
+    assert error.startswith("ValueError: begun \\x1b[2J\\x07xxx")
+    assert error.endswith("xxx ended")
+    assert f"\n[... cut, {len('ValueError: ' + SHOUT)} characters in all ...]\n" in error
+    assert len(error) <= 2000
+    assert all("\x1b" not in record.getMessage() for record in caplog.records)
+    assert all(len(record.getMessage()) < 30_000 for record in caplog.records)
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 10**6
+
+
+def test_a_reason_given_by_hand_is_stored_in_short_too() -> None:
+    with Study.open(space=mixed(), budget=12, seed=0) as study:
+        (trial,) = study.ask(1)
+        study.fail(trial, "no\tgas\r\n\x1b]0;title\a \ud800" + "." * 5000)
+        error = study.trials[0].error
+    assert error is not None
+    assert error.startswith("no\tgas\\r\n\\x1b]0;title\\x07 \\ud800...")
+    assert len(error) <= 2000
+
+
 def test_runs_are_told_of_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "bounce")
     with Study.open(space=mixed(), budget=12, seed=0) as study:

@@ -26,7 +26,7 @@ from bounce.spaces.change import Change
 from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
-from bounce.text import storable
+from bounce.text import storable, told
 from bounce.trial import State, Trial, finite, is_single
 
 Trials = Trial | int | Sequence[Trial | int]
@@ -241,7 +241,7 @@ class Ledger:
             self._use(i, used)
         notes = self.records[i].trial.notes | dict(outcome.notes)
         state: State = "failed" if outcome.value is None else "done"
-        error = None if outcome.error is None else storable(outcome.error)
+        error = None if outcome.error is None else told(outcome.error)
         self.edit(i, value=outcome.value, state=state, error=error, seconds_eval=outcome.seconds, notes=notes)
         self._told(i)
         return i

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 GRACE = 2.0  # seconds between SIGTERM and SIGKILL
 LONGEST_VARIABLE = 128 * 1024  # bytes of an environment variable on Linux, including its name and the final NUL
 SEARCHED = 1024 * 1024  # bytes at the end of standard output that are searched for the value
-QUOTED_LINES, QUOTED_CHARACTERS = 10, 2000  # how much of standard error a failure quotes
+QUOTED_LINES, QUOTED_CHARACTERS = 10, 1500  # how much of standard error a failure quotes
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from bounce.errors import EvaluationFailed, InvalidTell
+from bounce.text import told
 from bounce.trial import Trial, finite
+
+LONGEST_TRACEBACK = 20_000  # characters
 
 Objective = Callable[[dict[str, Any]], Any]
 
@@ -33,6 +36,13 @@ class Outcome:
     """The objective's exception, if it can be sent between processes."""
     traceback: str | None = None
     """The objective's traceback, as text."""
+
+    def __post_init__(self) -> None:
+        """Make its texts fit for every file and terminal, whatever the objective has put into them."""
+        if self.error is not None:
+            object.__setattr__(self, "error", told(self.error))
+        if self.traceback is not None:
+            object.__setattr__(self, "traceback", told(self.traceback, LONGEST_TRACEBACK))
 
     @classmethod
     def failed(cls, error: str, seconds: float | None = None, exception: Exception | None = None) -> Outcome:
@@ -133,6 +143,6 @@ def said(error: BaseException) -> str:
     """Return an exception as one text: its type and its message."""
     try:
         message = str(error)
-        return f"{type(error).__name__}: {message}" if message else type(error).__name__
+        return told(f"{type(error).__name__}: {message}" if message else type(error).__name__)
     except Exception:  # the exception's own `__str__` fails
         return type(error).__name__

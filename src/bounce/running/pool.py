@@ -20,6 +20,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, ParamSpec, TypeVar
 
 from bounce.errors import ExecutorFailed, MachineFailed
+from bounce.running.evaluation import said
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -170,7 +171,7 @@ def serve(connection: Connection) -> None:
         try:
             fn, args, kwargs = pickle.loads(call)
         except BaseException as error:
-            connection.send(f"{type(error).__name__}: {error}")
+            connection.send(said(error))
             return
         connection.send(None)
         connection.send_bytes(answer(fn, args, kwargs))
@@ -183,7 +184,7 @@ def answer(fn: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
     except MachineFailed as error:
         return pickle.dumps((None, error))
     except BaseException as error:
-        return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}")))
+        return pickle.dumps((None, RuntimeError(said(error))))
 
 
 def _end_with_parent() -> None:
