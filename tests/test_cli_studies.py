@@ -767,7 +767,7 @@ def test_a_file_that_is_not_a_study_is_one_sentence(bounce: Terminal, harm: Any,
 def test_a_study_where_nothing_can_be_written_is_refused(bounce: Terminal) -> None:
     for path, said in (
         ("/proc/a.db", "its folder cannot be written to"),
-        ("no/a.db", "the folder no for the study a.db does not exist"),
+        ("no/a.db", "no for the study a.db does not exist"),
     ):
         for command in ("run", "ask"):
             refused = bounce(command, bounce.spec(), "--study", path)

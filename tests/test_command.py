@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import pickle
+import random
 import select
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from bounce import Binary, Categorical, Integer, InvalidOption, MachineFailed, O
 from bounce.running import command as module
 from bounce.running.command import Command
 from bounce.running.evaluation import Outcome, evaluate
+from bounce.running.pool import Pool
 from bounce.trial import Trial
 
 SPACE = Space([Real("x", 0, 1), Categorical("kind", ["a", "b"])])
@@ -326,6 +328,8 @@ def test_a_large_point_comes_by_standard_input_only_and_may_be_left_unread(
         (b'1\n[{"value": 2}]\n0x10\n1_000\n1,5\n1 2\n\xd9\xa3\n', 1.0),
         (b"\xff\xfe garbage\n4\n\xc3\x28\n\x00\n", 4.0),
         (b"-0", 0.0),
+        (b"\x1b[32mloss\x1b[0m\n" * 50 + b"3\n", 3.0),
+        (b"K\xfchlung l\xe4uft\n" * 50 + b"3\n", 3.0),
         (b"5\n" + b"x" * (module.SEARCHED - 2), 5.0),
         (b"y\n5\n" + b"x" * (module.SEARCHED - 2), 5.0),
         (b"2\n{" + b'"a":{' * 100_000, 2.0),
@@ -356,6 +360,14 @@ def test_the_value_is_the_last_line_that_is_one(printed: bytes, value: float, tm
         (b'{"value": NaN}', "must be a finite number"),
         (b'{"value": 1' + b"0" * 400 + b"}", "must be a finite number"),
         (b"\xff\xfe\n", "the last one is '\\ufffd\\ufffd'".replace("\\ufffd", "\ufffd")),
+        (b"\x007\x00", "no line of the command's standard output is a number; the last one is '\\x007\\x00'"),
+        (b"\x1c7\x1d", "no line of the command's standard output is a number"),
+        (b"\x857\xa0", "no line of the command's standard output is a number"),
+        (b"\x1b[1m7\x1b[0m", "no line of the command's standard output is a number"),
+        (b'{"value": 7}\x00', "no line of the command's standard output is a number"),
+        (b"\xc2\x857", "no line of the command's standard output is a number"),
+        (b"\x80\x01\n" * 50 + b"7\n", "the command's standard output is not text, so the line '7' in it is no value"),
+        (random.Random(0).randbytes(10**6), "the command's standard output is not text"),
         (b"z" * 300, "'" + "z" * 100 + "…'"),
         (b"5\n" + b"x" * module.SEARCHED, "no whole line in the last 1024 KiB"),
         (b"5\n" + b"x" * (module.SEARCHED - 1) + b"\n", "no whole line in the last 1024 KiB"),
@@ -475,6 +487,13 @@ def test_a_program_that_takes_too_long_fails_its_trial() -> None:
     assert outcome.error == "the command was killed because it took longer than 0.05 s"
     assert outcome.seconds is not None
     assert 0.05 <= outcome.seconds < 1000
+
+
+@pytest.mark.parametrize("timeout", [30 * 24 * 3600, 1e300])
+def test_a_timeout_may_be_longer_than_the_system_can_wait_at_once(timeout: float) -> None:
+    assert run(python("print(1)", timeout=timeout)).value == 1
+    with Pool(1, timeout) as pool:
+        assert pool.submit(abs, -3).result() == 3
 
 
 def test_a_timeout_kills_a_program_that_ignores_sigterm_and_its_children(

@@ -10,6 +10,7 @@ import errno
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 GRACE = 2.0  # seconds between SIGTERM and SIGKILL
 LONGEST_VARIABLE = 128 * 1024  # bytes of an environment variable on Linux, including its name and the final NUL
 SEARCHED = 1024 * 1024  # bytes at the end of standard output that are searched for the value
+CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")  # control characters except tabs
+BINARY = re.compile(r"[\x00-\x06\x0e-\x1a\x1c-\x1f]")  # control characters that no terminal needs
 QUOTED_LINES, QUOTED_CHARACTERS = 10, 1500  # how much of standard error a failure quotes
 
 
@@ -45,7 +48,8 @@ class Command:
     so a value is always one argument, with any characters in it. Write `--name={x}` rather than `--name`, `{x}` if a
     value may begin with a dash. The program also gets the point as JSON, on standard input and in the environment
     variable `BOUNCE_POINT` (unless it is too long for one), and the trial's id in `BOUNCE_TRIAL`. The value is the
-    last line of standard output that is a number, or a JSON object with a number as `value`.
+    last line of standard output that is a number, or a JSON object with a number as `value`; a line with control
+    characters is neither.
 
     The program runs in `folder`; its own path, if it has a slash, is relative to that. Standard output and error are
     kept as `00017.out` and `00017.err` in `logs`. After `timeout` seconds the program and its children are killed.
@@ -273,13 +277,17 @@ def _end_of(err: IO[bytes]) -> str:
 def _value(out: IO[bytes]) -> float:
     """Return the value that was printed last; fail with the reason if there is none."""
     end, whole = _last(out, SEARCHED + 1)  # one more byte, to see whether a line begins after it
-    lines = [line.decode("utf-8", "replace").strip() for line in end.splitlines()]
+    lines = [line.decode("utf-8", "replace").strip(" \t\v\f") for line in end.splitlines()]
     if not whole:
         del lines[0]  # its beginning is missing
     lines = [line for line in lines if line]
     for line in reversed(lines):
-        printed = _printed(line)
+        printed = _printed(line) if "\ufffd" not in line and not CONTROL.search(line) else None
         if printed is not None:
+            if 2 * sum("\ufffd" in other and bool(BINARY.search(other)) for other in lines) > len(lines):
+                raise EvaluationFailed(
+                    f"the command's standard output is not text, so the line {_short(line)} in it is no value"
+                )
             try:
                 return finite(printed)
             except InvalidTell:

@@ -11,6 +11,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from bounce.errors import ExecutorFailed, MachineFailed
 from bounce.running.evaluation import said
+
+DAY = 24 * 3600.0  # seconds; the system can wait for 24 days
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -120,7 +123,7 @@ class _Worker:
                     f"a worker process could not load the objective ({unreadable}): define it in a module or a "
                     f"script that workers can import{threads}"
                 )
-            if timeout is not None and not self._connection.poll(timeout):
+            if timeout is not None and not _answered(self._connection, timeout):
                 raise CallTooLong(f"the evaluation took more than {timeout:g} s")
             result, error = pickle.loads(self._connection.recv_bytes())
         except (EOFError, ConnectionError):
@@ -133,6 +136,15 @@ class _Worker:
         if error is not None:
             raise error
         return result
+
+
+def _answered(connection: Connection, timeout: float) -> bool:
+    """Return whether an answer comes within a time, which may be longer than the system can wait at once."""
+    end = time.monotonic() + timeout
+    while not connection.poll(max(0.0, min(end - time.monotonic(), DAY))):
+        if time.monotonic() >= end:
+            return False
+    return True
 
 
 def main_is_importable() -> bool:
