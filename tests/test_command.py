@@ -22,9 +22,11 @@ from hypothesis import strategies as st
 
 from bounce import Binary, Categorical, Integer, InvalidOption, MachineFailed, Ordinal, Real, Space
 from bounce.running import command as module
+from bounce.running import reaper
 from bounce.running.command import Command
 from bounce.running.evaluation import Outcome, evaluate
 from bounce.running.pool import Pool
+from bounce.running.reaper import REAPER
 from bounce.trial import Trial
 
 SPACE = Space([Real("x", 0, 1), Categorical("kind", ["a", "b"])])
@@ -578,3 +580,47 @@ def test_a_stop_while_the_program_is_being_started_kills_it(alive: Alive, monkey
     monkeypatch.setattr(subprocess, "Popen", Popen)
     assert run(command).error == "the command was killed because the run was stopped"
     alive.ended()
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+import bounce
+from bounce.trial import Trial
+
+code, alive = sys.argv[1:]
+bounce.Command([sys.executable, "-c", code, alive], folder=Path("/")).evaluate(Trial(0, {}))
+"""
+
+
+def test_a_program_and_its_children_are_killed_when_the_process_that_started_it_is(alive: Alive) -> None:
+    code = f"{FAMILY}time.sleep(1000)".replace("{", "{{").replace("}", "}}")
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, code, str(alive.path)])
+    alive.began(2)
+    driver.kill()
+    driver.wait()
+    alive.ended()
+
+
+def test_a_reaper_that_was_killed_is_replaced(alive: Alive) -> None:
+    script = (
+        "import os, signal\nfrom bounce.running.reaper import REAPER\nREAPER.add(10**8)\n"
+        "REAPER._shell.kill(); REAPER._shell.wait()\n"
+    )
+    code = f"{FAMILY}time.sleep(1000)".replace("{", "{{").replace("}", "}}")
+    driver = subprocess.Popen([sys.executable, "-c", script + DRIVER, code, str(alive.path)])
+    alive.began(2)
+    driver.kill()
+    driver.wait()
+    alive.ended()
+
+
+def test_a_program_that_has_ended_is_forgotten() -> None:
+    assert run(python("print(1)")).value == 1
+    assert REAPER._groups == set()
+
+
+def test_a_machine_without_a_shell_runs_commands_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reaper, "_started", lambda: None)
+    monkeypatch.setattr(module, "REAPER", reaper.Reaper())
+    assert run(python("print(1)")).value == 1

@@ -630,15 +630,16 @@ def test_a_call_that_takes_too_long_does_not_disturb_the_next() -> None:
 
 
 @pytest.mark.slow
-def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("busy", ["signal.pause()", "re.match('(a+)+$', 'a' * 60 + 'b')"])  # the second in C code
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path, busy: str) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "import os, signal, sys\n"
+        "import os, re, signal, sys\n"
         "import bounce\n"
         "def f(point):\n"
         "    handle = os.open('fifo', os.O_WRONLY)\n"
         "    os.write(handle, b'x')\n"
-        "    signal.pause()\n"
+        f"    {busy}\n"
         "if __name__ == '__main__':\n"
         "    bounce.minimize(f, bounce.Space([bounce.Real('x', 0, 1)]), 4, workers=2)\n"
     )

@@ -1,7 +1,7 @@
 """Commands: a program with arguments as the objective, run without a shell.
 
-Each evaluation runs in a process group of its own, and the whole group is killed before the trial gets its outcome.
-Only a process that leaves its group on purpose (a daemon) survives.
+Each evaluation runs in a process group of its own, and the whole group is killed before the trial gets its outcome, or
+when this process dies. Only a process that leaves its group on purpose (a daemon) survives.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from bounce.errors import EvaluationFailed, InvalidOption, InvalidTell, MachineFailed, quoted
 from bounce.running.evaluation import Outcome, said
+from bounce.running.reaper import REAPER
 from bounce.running.template import Template
 from bounce.text import number, written
 from bounce.trial import Trial, finite
@@ -215,6 +216,7 @@ class _Groups:
             raise EvaluationFailed("the command was killed because the run was stopped")
 
     def add(self, group: int) -> None:
+        REAPER.add(group)
         with self._lock:
             self._running.add(group)
         self.refuse_if_stopped()
@@ -224,6 +226,7 @@ class _Groups:
         with self._lock:
             self._running.discard(group)
             _kill(group)
+        REAPER.discard(group)
 
     def stop(self) -> None:
         with self._lock:

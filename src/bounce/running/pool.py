@@ -22,6 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from bounce.errors import ExecutorFailed, MachineFailed
 from bounce.running.evaluation import said
+from bounce.running.reaper import REAPER
 
 DAY = 24 * 3600.0  # seconds; the system can wait for 24 days
 
@@ -103,6 +104,7 @@ class _Worker:
             os.killpg(self._process.pid or 0, signal.SIGKILL)
         except (AttributeError, ProcessLookupError, PermissionError):  # it has no group of its own, or has ended
             self._process.kill()
+        REAPER.discard(self._process.pid or 0)
 
     def call(self, call: bytes, timeout: float | None) -> Any:
         try:
@@ -114,6 +116,8 @@ class _Worker:
                 "must do so below `if __name__ == '__main__':`"
             ) from None
         assert ready == "ready"
+        if hasattr(os, "killpg") and self._process.pid is not None:
+            REAPER.add(self._process.pid)  # a call that holds the interpreter does not notice the end of its parent
         try:
             self._connection.send_bytes(call)
             unreadable = self._connection.recv()
@@ -128,6 +132,7 @@ class _Worker:
             result, error = pickle.loads(self._connection.recv_bytes())
         except (EOFError, ConnectionError):
             self._process.join()
+            REAPER.discard(self._process.pid or 0)
             raise WorkerDied(f"its process {_ended(self._process.exitcode)}") from None
         except BaseException:
             self.kill()
