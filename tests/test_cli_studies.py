@@ -239,6 +239,31 @@ def test_a_broken_command_is_shown_at_once_and_costs_nothing(bounce: Terminal) -
     assert bounce.trials("a.db") == bounce.trials("straight.db")
 
 
+def test_a_program_that_disappears_ends_the_run_with_a_sentence_and_costs_nothing(bounce: Terminal) -> None:
+    program = Path("simulate")
+    program.write_text("#!/bin/sh\nmv simulate gone\necho 1\n")
+    program.chmod(0o755)
+    spec = bounce.spec(command=["./simulate"], budget=30)
+    said = bounce("run", spec, "--json")
+    assert said.code == 1
+    assert "bounce: trial 1 could not be evaluated (the command could not be run: FileNotFoundError" in said.err
+    assert "correct it and run again to resume" in said.err
+    assert json.loads(said.out.splitlines()[-1])["done"] == 1
+    assert [trial["state"] for trial in bounce.trials("a.db")] == ["done", "pending"]
+
+
+def test_a_series_of_failures_ends_the_run_and_can_be_evaluated_again(bounce: Terminal) -> None:
+    command = ["sh", "-c", "[ -e broken ] && exit 3; touch broken; echo 1"]
+    spec = bounce.spec(command=command, budget=12)
+    said = bounce("run", spec, "--quiet")
+    assert said.code == 1
+    assert "bounce: the last 10 evaluations all failed with the same error (the command ended with exit" in said.err
+    assert [trial["state"] for trial in bounce.trials("a.db")] == ["done"] + ["failed"] * 10
+    bounce.spec(command=["echo", "2"], budget=12)
+    assert bounce("run", spec, "--retry-failed", "--quiet").code == 0
+    assert [trial["state"] for trial in bounce.trials("a.db")] == ["done"] * 12
+
+
 def test_max_failures_is_in_the_spec_and_on_the_command_line(bounce: Terminal) -> None:
     command = ["sh", "-c", "exit 3"]
     for words, pending in (([], 2), (["--max-failures", "4"], 4)):
@@ -767,7 +792,7 @@ def test_a_file_that_is_not_a_study_is_one_sentence(bounce: Terminal, harm: Any,
 def test_a_study_where_nothing_can_be_written_is_refused(bounce: Terminal) -> None:
     for path, said in (
         ("/proc/a.db", "its folder cannot be written to"),
-        ("no/a.db", "the folder no for the study a.db does not exist"),
+        ("no/a.db", "no for the study a.db does not exist"),
     ):
         for command in ("run", "ask"):
             refused = bounce(command, bounce.spec(), "--study", path)

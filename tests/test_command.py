@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import pickle
+import random
 import select
 import signal
 import subprocess
@@ -12,16 +13,20 @@ import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bounce import Binary, Categorical, Integer, InvalidOption, Ordinal, Real, Space
+from bounce import Binary, Categorical, Integer, InvalidOption, MachineFailed, Ordinal, Real, Space
 from bounce.running import command as module
+from bounce.running import reaper
 from bounce.running.command import Command
 from bounce.running.evaluation import Outcome, evaluate
+from bounce.running.pool import Pool
+from bounce.running.reaper import REAPER
 from bounce.trial import Trial
 
 SPACE = Space([Real("x", 0, 1), Categorical("kind", ["a", "b"])])
@@ -234,19 +239,13 @@ names = st.one_of(texts, awkward).filter(bool)
 def test_names_and_values_reach_the_command_as_they_are(point: dict[str, Any]) -> None:
     code = (
         "import json, os, sys; given = sys.stdin.read(); assert given.strip() == os.environ['BOUNCE_POINT'];"
-        "print(json.dumps([sys.argv[1:], json.loads(given), os.environ['BOUNCE_TRIAL']]), file=sys.stderr);"
-        "sys.exit(1)"
+        "json.dump([sys.argv[1:], json.loads(given), os.environ['BOUNCE_TRIAL']], open('seen', 'w')); print(1)"
     )
     clean = {name: value for name, value in point.items() if name.strip("{}") == name}
     arguments = [f"<{{{name.replace('{', '{{').replace('}', '}}')}}}>" for name in clean]
-    module_limit = module.QUOTED_CHARACTERS
-    try:
-        module.QUOTED_CHARACTERS = 10**6
-        outcome = run(python(code, *arguments), point)
-    finally:
-        module.QUOTED_CHARACTERS = module_limit
-    assert outcome.error is not None
-    seen, read, number = json.loads(outcome.error.split("ends with:\n")[1])
+    with TemporaryDirectory() as folder:
+        assert run(python(code, *arguments, folder=Path(folder)), point).value == 1
+        seen, read, number = json.loads((Path(folder) / "seen").read_text())
     assert read == point
     assert number == "17"
     for argument, value in zip(seen, clean.values(), strict=True):
@@ -331,6 +330,8 @@ def test_a_large_point_comes_by_standard_input_only_and_may_be_left_unread(
         (b'1\n[{"value": 2}]\n0x10\n1_000\n1,5\n1 2\n\xd9\xa3\n', 1.0),
         (b"\xff\xfe garbage\n4\n\xc3\x28\n\x00\n", 4.0),
         (b"-0", 0.0),
+        (b"\x1b[32mloss\x1b[0m\n" * 50 + b"3\n", 3.0),
+        (b"K\xfchlung l\xe4uft\n" * 50 + b"3\n", 3.0),
         (b"5\n" + b"x" * (module.SEARCHED - 2), 5.0),
         (b"y\n5\n" + b"x" * (module.SEARCHED - 2), 5.0),
         (b"2\n{" + b'"a":{' * 100_000, 2.0),
@@ -361,6 +362,14 @@ def test_the_value_is_the_last_line_that_is_one(printed: bytes, value: float, tm
         (b'{"value": NaN}', "must be a finite number"),
         (b'{"value": 1' + b"0" * 400 + b"}", "must be a finite number"),
         (b"\xff\xfe\n", "the last one is '\\ufffd\\ufffd'".replace("\\ufffd", "\ufffd")),
+        (b"\x007\x00", "no line of the command's standard output is a number; the last one is '\\x007\\x00'"),
+        (b"\x1c7\x1d", "no line of the command's standard output is a number"),
+        (b"\x857\xa0", "no line of the command's standard output is a number"),
+        (b"\x1b[1m7\x1b[0m", "no line of the command's standard output is a number"),
+        (b'{"value": 7}\x00', "no line of the command's standard output is a number"),
+        (b"\xc2\x857", "no line of the command's standard output is a number"),
+        (b"\x80\x01\n" * 50 + b"7\n", "the command's standard output is not text, so the line '7' in it is no value"),
+        (random.Random(0).randbytes(10**6), "the command's standard output is not text"),
         (b"z" * 300, "'" + "z" * 100 + "…'"),
         (b"5\n" + b"x" * module.SEARCHED, "no whole line in the last 1024 KiB"),
         (b"5\n" + b"x" * (module.SEARCHED - 1) + b"\n", "no whole line in the last 1024 KiB"),
@@ -411,29 +420,37 @@ def test_a_signal_fails_the_trial_by_name(number: int, name: str) -> None:
     assert outcome.error == f"the command ended with signal {name}"
 
 
-def test_faults_of_the_machinery_are_outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def error_of(command: Command, kind: str = "a") -> str:
-        outcome = run(command, {"kind": kind})
-        assert outcome.value is None
-        assert outcome.error is not None
-        assert outcome.error.startswith("the command could not be run: ")
-        return outcome.error
+def test_faults_of_the_machine_are_no_outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault_of(command: Command) -> str:
+        with pytest.raises(MachineFailed, match=r"^the command could not be run: ") as caught:
+            run(command)
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+        return str(caught.value)
 
     (tmp_path / "file").write_text("no folder")
-    assert "Error" in error_of(python("print(1)", logs=tmp_path / "file"))
-    assert "FileNotFoundError" in error_of(Command(["./nothing"], folder=tmp_path))
-    assert "FileNotFoundError" in error_of(python("print(1)", folder=tmp_path / "gone"))
-    assert "null byte" in error_of(python("print(1)", "{kind}"), "a\0b")
+    assert "Error" in fault_of(python("print(1)", logs=tmp_path / "file"))
+    assert "FileNotFoundError" in fault_of(Command(["./nothing"], folder=tmp_path))
+    assert "FileNotFoundError" in fault_of(python("print(1)", folder=tmp_path / "gone"))
     script = tmp_path / "script"
     script.write_text("echo 1\n")
+    assert "PermissionError" in fault_of(Command(["./script"], folder=tmp_path))
     script.chmod(0o755)
-    assert "a script needs a first line such as #!/bin/sh" in error_of(Command(["./script"], folder=tmp_path))
+    assert "a script needs a first line such as #!/bin/sh" in fault_of(Command(["./script"], folder=tmp_path))
 
     def no_more(*_: object, **__: object) -> None:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(subprocess, "Popen", no_more)
-    assert "temporarily unavailable" in error_of(python("print(1)"))
+    assert "temporarily unavailable" in fault_of(python("print(1)"))
+
+
+@pytest.mark.parametrize(("kind", "said"), [("a\0b", "null byte"), ("a" * 10**7, "Argument list too long")])
+def test_a_value_that_cannot_be_an_argument_fails_its_trial(kind: str, said: str) -> None:
+    outcome = run(python("print(1)", "{kind}"), {"kind": kind})
+    assert outcome.value is None
+    assert outcome.error is not None
+    assert outcome.error.startswith("the command could not be run: ")
+    assert said in outcome.error
 
 
 # ends
@@ -472,6 +489,13 @@ def test_a_program_that_takes_too_long_fails_its_trial() -> None:
     assert outcome.error == "the command was killed because it took longer than 0.05 s"
     assert outcome.seconds is not None
     assert 0.05 <= outcome.seconds < 1000
+
+
+@pytest.mark.parametrize("timeout", [30 * 24 * 3600, 1e300])
+def test_a_timeout_may_be_longer_than_the_system_can_wait_at_once(timeout: float) -> None:
+    assert run(python("print(1)", timeout=timeout)).value == 1
+    with Pool(1, timeout) as pool:
+        assert pool.submit(abs, -3).result() == 3
 
 
 def test_a_timeout_kills_a_program_that_ignores_sigterm_and_its_children(
@@ -556,3 +580,47 @@ def test_a_stop_while_the_program_is_being_started_kills_it(alive: Alive, monkey
     monkeypatch.setattr(subprocess, "Popen", Popen)
     assert run(command).error == "the command was killed because the run was stopped"
     alive.ended()
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+import bounce
+from bounce.trial import Trial
+
+code, alive = sys.argv[1:]
+bounce.Command([sys.executable, "-c", code, alive], folder=Path("/")).evaluate(Trial(0, {}))
+"""
+
+
+def test_a_program_and_its_children_are_killed_when_the_process_that_started_it_is(alive: Alive) -> None:
+    code = f"{FAMILY}time.sleep(1000)".replace("{", "{{").replace("}", "}}")
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, code, str(alive.path)])
+    alive.began(2)
+    driver.kill()
+    driver.wait()
+    alive.ended()
+
+
+def test_a_reaper_that_was_killed_is_replaced(alive: Alive) -> None:
+    script = (
+        "import os, signal\nfrom bounce.running.reaper import REAPER\nREAPER.add(10**8)\n"
+        "REAPER._shell.kill(); REAPER._shell.wait()\n"
+    )
+    code = f"{FAMILY}time.sleep(1000)".replace("{", "{{").replace("}", "}}")
+    driver = subprocess.Popen([sys.executable, "-c", script + DRIVER, code, str(alive.path)])
+    alive.began(2)
+    driver.kill()
+    driver.wait()
+    alive.ended()
+
+
+def test_a_program_that_has_ended_is_forgotten() -> None:
+    assert run(python("print(1)")).value == 1
+    assert REAPER._groups == set()
+
+
+def test_a_machine_without_a_shell_runs_commands_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reaper, "_started", lambda: None)
+    monkeypatch.setattr(module, "REAPER", reaper.Reaper())
+    assert run(python("print(1)")).value == 1

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
@@ -14,6 +14,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from bounce import BounceError, Result, Study, Trial
+from bounce.running.imported import Imported
 from referee import PATIENCE, refereed, value
 from spaces import binary
 
@@ -97,25 +98,25 @@ def test_a_killed_worker_and_a_late_one_cost_no_trial(tmp_path: Path) -> None:
 
 
 @contextmanager
-def scheduler_and_worker(folder: Path) -> Iterator[tuple[Client, subprocess.Popen[bytes]]]:
-    """Start a scheduler and a worker with two threads, as processes of their own."""
+def scheduler_and_worker(
+    folder: Path, paths: Sequence[Path] = (TESTS,)
+) -> Iterator[tuple[Client, subprocess.Popen[bytes]]]:
+    """Start a scheduler and workers with two threads, as processes of their own, that import from these folders."""
     address = folder / "scheduler.json"
     common = ["--dashboard-address", ":0", "--scheduler-file", str(address)]
-    kinds = [
-        ["scheduler", "--host", "127.0.0.1", "--port", "0"],
-        ["worker", "--no-nanny", "--nthreads", "2", "--local-directory", str(folder)],
-    ]
+    kinds = [(["scheduler", "--host", "127.0.0.1", "--port", "0"], paths[0])]
+    kinds += [(["worker", "--no-nanny", "--nthreads", "2", "--local-directory", str(folder)], path) for path in paths]
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "dask", *arguments, *common],
-            env=os.environ | {"PYTHONPATH": str(TESTS)},
+            env=os.environ | {"PYTHONPATH": str(path)},
             stderr=subprocess.DEVNULL,
         )
-        for arguments in kinds
+        for arguments, path in kinds
     ]
     try:
         with Client(scheduler_file=str(address), timeout=3) as client:
-            client.wait_for_workers(1, timeout=PATIENCE)
+            client.wait_for_workers(len(paths), timeout=PATIENCE)
             yield client, processes[0]
     finally:
         for process in processes:
@@ -165,6 +166,25 @@ def test_workers_that_cannot_import_the_objective_end_the_run_and_fail_no_trial(
         with pytest.raises(BounceError, match="can its workers import bounce and the objective"):
             study.run(objective, executor=client.get_executor(), workers=2)
         assert [trial.state for trial in study.trials] == ["pending"] * 2
+
+
+@pytest.mark.parametrize("kind", ["function", "name"])
+def test_one_worker_that_cannot_import_the_objective_costs_no_trial(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    here = f"on_two_of_three_{kind}"
+    (folder / f"{here}.py").write_text("def objective(point):\n    return 0.0\n")
+    monkeypatch.syspath_prepend(folder)
+    found = Imported(f"{here}:objective", tmp_path)  # a folder in which no worker finds it
+    objective = found.function() if kind == "function" else found
+    with (
+        scheduler_and_worker(tmp_path, [folder, TESTS, folder]) as (client, _),
+        Study.open(space=binary(12), budget=12, seed=0) as study,
+    ):
+        study.run(objective, executor=client.get_executor(), workers=3)
+        assert [trial.state for trial in study.trials] == ["done"] * 12
 
 
 def test_the_command_runs_a_spec_on_a_scheduler(tmp_path: Path) -> None:

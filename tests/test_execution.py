@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import pickle
@@ -14,6 +15,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 from itertools import pairwise
 from multiprocessing import Pipe, get_context
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
@@ -22,7 +24,8 @@ from hypothesis import strategies as st
 
 import bounce
 import objectives
-from bounce import EvaluationFailed, ExecutorFailed, InvalidOption, Study
+from bounce import EvaluationFailed, ExecutorFailed, InvalidOption, MachineFailed, Study
+from bounce.running.imported import Imported
 from bounce.running.pool import CallTooLong, Pool, WorkerDied, answer, serve
 from objectives import mixed, value
 from test_study import facts
@@ -34,6 +37,7 @@ class Manual(Executor):
     def __init__(self, order: list[int]) -> None:
         self.order, self.waiting = order, list[tuple[Future[Any], Any, tuple[Any, ...]]]()
         self.most = 0
+        self.done: list[Any] = []
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -44,6 +48,7 @@ class Manual(Executor):
     def step(self) -> None:
         future, fn, args = self.waiting.pop((self.order.pop() if self.order else 0) % len(self.waiting))
         future.set_result(fn(*args))
+        self.done.append(args)
 
 
 @pytest.fixture
@@ -225,6 +230,123 @@ def executor_that_is_broken() -> ProcessPoolExecutor:
     executor = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
     assert executor.submit(os._exit, 1).exception() is not None
     return executor
+
+
+class Nodes(Executor):
+    """A cluster of machines that take turns, some of which cannot import the objective."""
+
+    def __init__(self, good: list[bool]) -> None:
+        self.good, self.calls = good, 0
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        good = self.good[self.calls % len(self.good)]
+        self.calls += 1
+        if good:
+            future.set_result(fn(*args, **kwargs))
+        else:
+            future.set_exception(ModuleNotFoundError("No module named 'simulation'"))
+        return future
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_node_that_cannot_import_the_objective_costs_no_trial(workers: int) -> None:
+    with Study.open(space=mixed(), budget=10, seed=0) as study:
+        study.run(value, executor=Nodes([True, False, True]), workers=workers)
+        assert [t.state for t in study.trials] == ["done"] * 10
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_nodes_none_of_which_can_import_the_objective_end_the_run_and_fail_no_trial(workers: int) -> None:
+    with Study.open(space=mixed(), budget=10, seed=0) as study:
+        with pytest.raises(MachineFailed, match="can its workers import bounce and the objective") as caught:
+            study.run(value, executor=Nodes([False]), workers=workers)
+        assert "stays pending and costs nothing: correct it and run again" in str(caught.value)
+        assert [t.state for t in study.trials] == ["pending"] * workers
+
+
+class Broken(Manual):
+    """Machines on which the evaluations of some trials cannot even begin."""
+
+    def step(self) -> None:
+        future, fn, args = self.waiting.pop(0)
+        if args[0].id in (1, 2) and len(self.order) > 0:
+            self.order.pop()
+            future.set_exception(MachineFailed("no space left on device"))
+        else:
+            future.set_result(fn(*args))
+
+
+@pytest.mark.usefixtures("stepping")
+def test_a_trial_waits_for_a_machine_that_works() -> None:
+    faults = 7  # more than a trial is tried in a row, so one of them waits until another evaluation has returned
+    STEPPED.append(Broken([0] * faults))
+    with Study.open(space=mixed(), budget=12, seed=0) as study:
+        study.run(value, executor=STEPPED[-1], workers=3, batch_size=1)
+        assert STEPPED[-1].order == []
+        assert [t.state for t in study.trials] == ["done"] * 12
+
+
+@pytest.mark.parametrize("how", [{}, {"workers": 2}, {"executor": ThreadPoolExecutor(2), "workers": 2}])
+def test_an_objective_that_can_no_longer_be_imported_fails_no_trial(how: Any, tmp_path: Path) -> None:
+    objective = Imported("nowhere_to_be_found:loss", tmp_path)
+    with Study.open(space=mixed(), budget=40, seed=0) as study:
+        with pytest.raises(MachineFailed, match=r"'nowhere_to_be_found:loss' cannot be imported: ModuleNotFoundError"):
+            study.run(objective, **how)
+        assert {t.state for t in study.trials} == {"pending"}
+        study.run(value)
+        assert {t.state for t in study.trials} == {"done"}
+
+
+def test_a_program_that_disappears_ends_the_run_and_fails_no_trial(tmp_path: Path) -> None:
+    script = tmp_path / "simulate"
+    code = "#!/bin/sh\necho x >> calls; [ $(wc -l < calls) = 4 ] && mv simulate gone; echo 1\n"
+    script.write_text(code)
+    script.chmod(0o755)
+    command = bounce.Command(["./simulate"], folder=tmp_path)
+    with Study.open(tmp_path / "a.db", space=mixed(), budget=20, seed=0) as study:
+        with pytest.raises(MachineFailed, match=r"trial 4 could not be evaluated .*FileNotFoundError") as caught:
+            study.run(command)
+        assert "correct it and run again to resume" in str(caught.value)
+        assert [t.state for t in study.trials] == ["done"] * 4 + ["pending"]
+        (tmp_path / "gone").rename(script)
+        study.run(command)
+        assert [t.state for t in study.trials] == ["done"] * 20
+
+
+def test_a_full_temporary_folder_ends_the_run_and_fails_no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+
+    def full() -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > 15:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return TemporaryFile()
+
+    monkeypatch.setattr("bounce.running.command.TemporaryFile", full)
+    with Study.open(space=mixed(), budget=60, seed=0) as study:
+        with pytest.raises(MachineFailed, match="No space left on device"):
+            study.run(bounce.Command(["echo", "1"]))
+        assert [t.state for t in study.trials] == ["done"] * 5 + ["pending"]
+
+
+@pytest.mark.usefixtures("stepping")
+def test_the_values_of_running_evaluations_are_kept_when_a_series_of_failures_ends_the_run(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    STEPPED.append(Manual([]))
+
+    def lost(point: objectives.Point) -> float:
+        if len(STEPPED[-1].done) in range(1, 11):
+            raise OSError("the licence server is gone")
+        return value(point)
+
+    with Study.open(space=mixed(), budget=40, seed=0) as study:
+        with pytest.raises(EvaluationFailed, match="the last 10 evaluations"):
+            study.run(lost, executor=STEPPED[-1], workers=3, batch_size=1)
+        assert [t.state for t in study.trials] == ["done"] + ["failed"] * 10 + ["done"] * 2
+    assert "waiting for running evaluations to finish (2)" in caplog.text
 
 
 def test_an_executor_that_is_closed_ends_the_run_and_the_trial_stays_pending() -> None:
@@ -419,7 +541,7 @@ def test_ctrl_c_waits_for_what_is_running_and_twice_does_not(tmp_path: Path, tim
     os.close(begun)
     os.close(end)
     assert "KeyboardInterrupt" in error
-    assert "everything is stored in a.db; run again to resume" in error
+    assert f"everything is stored in {tmp_path / 'a.db'}; run again to resume" in error
     with Study.open(tmp_path / "a.db") as study:
         assert [t.state for t in study.trials] == ["done" if times == 1 else "pending"] * workers
         study.run(lambda point: 1.0)
@@ -508,15 +630,16 @@ def test_a_call_that_takes_too_long_does_not_disturb_the_next() -> None:
 
 
 @pytest.mark.slow
-def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("busy", ["signal.pause()", "re.match('(a+)+$', 'a' * 60 + 'b')"])  # the second in C code
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path, busy: str) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "import os, signal, sys\n"
+        "import os, re, signal, sys\n"
         "import bounce\n"
         "def f(point):\n"
         "    handle = os.open('fifo', os.O_WRONLY)\n"
         "    os.write(handle, b'x')\n"
-        "    signal.pause()\n"
+        f"    {busy}\n"
         "if __name__ == '__main__':\n"
         "    bounce.minimize(f, bounce.Space([bounce.Real('x', 0, 1)]), 4, workers=2)\n"
     )
@@ -551,6 +674,42 @@ def test_an_answer_holds_what_was_raised() -> None:
     result, error = pickle.loads(answer(int, ("x",), {}))
     assert result is None
     assert "ValueError: invalid literal" in str(error)
+
+
+SHOUT = "begun \x1b[2J\a" + "x" * 10**6 + " ended"
+
+
+def shouts(point: objectives.Point) -> float:
+    if point["b1"]:
+        raise ValueError(SHOUT)
+    return value(point)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_long_error_with_escape_sequences_is_stored_and_logged_in_short(
+    workers: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Study.open(tmp_path / "a.db", space=mixed(), budget=12, seed=0) as study:
+        study.run(shouts, workers=workers)
+        errors = {t.error for t in study.trials if t.error is not None}
+    (error,) = errors
+    assert error.startswith("ValueError: begun \\x1b[2J\\x07xxx")
+    assert error.endswith("xxx ended")
+    assert f"\n[... cut, {len('ValueError: ' + SHOUT)} characters in all ...]\n" in error
+    assert len(error) <= 2000
+    assert all("\x1b" not in record.getMessage() for record in caplog.records)
+    assert all(len(record.getMessage()) < 30_000 for record in caplog.records)
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 10**6
+
+
+def test_a_reason_given_by_hand_is_stored_in_short_too() -> None:
+    with Study.open(space=mixed(), budget=12, seed=0) as study:
+        (trial,) = study.ask(1)
+        study.fail(trial, "no\tgas\r\n\x1b]0;title\a \ud800" + "." * 5000)
+        error = study.trials[0].error
+    assert error is not None
+    assert error.startswith("no\tgas\\r\n\\x1b]0;title\\x07 \\ud800...")
+    assert len(error) <= 2000
 
 
 def test_runs_are_told_of_in_the_log(caplog: pytest.LogCaptureFixture) -> None:

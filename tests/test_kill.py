@@ -11,15 +11,17 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bounce import InvalidStudy, Study
+from bounce import InvalidStudy, Study, Trial
+from bounce.running import run
 from bounce.study.storage import Storage
 from objectives import Logged, mixed, value
-from test_study import facts
+from test_study import facts as all_facts
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kill")]
 
@@ -38,6 +40,11 @@ def in_a_child(work: Callable[[], object]) -> int:
         finally:
             os._exit(code)
     return pid
+
+
+def facts(trials: list[Trial]) -> list[tuple[Any, ...]]:
+    """What must be the same in two runs: not how often one of them was killed."""
+    return all_facts([replace(trial, attempts=0) for trial in trials])
 
 
 def killed(status: int) -> bool:
@@ -62,7 +69,10 @@ def evaluations(log: Path) -> tuple[Counter[str], Counter[str]]:
 
 
 @pytest.mark.parametrize("batch_size", [1, 4])
-def test_kills_at_random_instants_change_nothing(tmp_path: Path, batch_size: int) -> None:
+def test_kills_at_random_instants_change_nothing(
+    tmp_path: Path, batch_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "DEATHS", KILLS)  # here they are no fault of the trial that two of them may hit
     straight = whole_run(tmp_path / "whole.db", batch_size, budget=40)
     rng = random.Random(batch_size)
     kills = 0
@@ -103,6 +113,57 @@ def killings(
                 done = [fact for fact in facts(study.trials) if "done" in fact]
         mean, before = mean * (1.2 if len(done) == before else 1 / 1.2), len(done)
         yield done, status != 0
+
+
+class Poison:
+    """Kill this process at the points where a bit is set."""
+
+    def __call__(self, point: dict[str, Any]) -> float:
+        if point["b1"]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return value(point)
+
+
+def test_a_trial_that_kills_the_process_twice_is_failed_and_the_run_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with Study.open(path, space=mixed(), **OPTIONS) as study:
+        study.enqueue([{"b1": False}, {"b1": True}, {"b1": False}])
+
+    def poisoned() -> None:
+        with Study.open(path) as study:
+            study.run(Poison(), callbacks=[enough])
+
+    def enough(trial: Trial) -> None:
+        if trial.id == 2:
+            os._exit(0)
+
+    for dead in (1, 2):
+        _, status = os.waitpid(in_a_child(poisoned), 0)
+        assert killed(status)
+        with Study.open(path) as study:
+            assert [(t.state, t.attempts) for t in study.trials[:2]] == [("done", 0), ("pending", dead)]
+    _, status = os.waitpid(in_a_child(poisoned), 0)
+    assert status == 0
+    with Study.open(path) as study:
+        assert [t.state for t in study.trials[:3]] == ["done", "failed", "done"]
+        assert str(study.trials[1].error).startswith(
+            "the process of the run ended twice while this trial was evaluated"
+        )
+        assert [(t.state, t.attempts) for t in study.retry()] == [("pending", 0)]
+        study.run(value)
+        assert [t.attempts for t in study.trials] == [0] * 40
+        assert {t.state for t in study.trials} == {"done"}
+
+
+def test_a_trial_that_killed_the_process_of_a_run_is_evaluated_by_workers(tmp_path: Path) -> None:
+    with Study.open(tmp_path / "a.db", space=mixed(), **OPTIONS) as study:
+        (trial,) = study.ask(1)
+        for deaths in range(2):
+            study.begin_attempt(replace(trial, attempts=deaths))
+    with Study.open(tmp_path / "a.db") as study:
+        assert study.trials[0].attempts == 2
+        study.run(value, workers=2)
+        assert {t.state for t in study.trials} == {"done"}
 
 
 @contextmanager
@@ -159,7 +220,8 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from objectives import Logged, mixed
-from bounce import InvalidStudy, Study
+from bounce import InvalidStudy, Study, Trial
+from bounce.running import run
 
 if __name__ == "__main__":
     with Study.open("a.db", space=mixed(), budget=48, seed=0, initial_points=20) as study:

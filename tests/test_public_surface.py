@@ -26,6 +26,7 @@ SURFACE = {
     "InvalidState",
     "InvalidStudy",
     "InvalidTell",
+    "MachineFailed",
     "Method",
     "NothingToAsk",
     "Ordinal",

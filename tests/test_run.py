@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -170,17 +174,79 @@ def test_the_first_failure_is_shown_at_once_with_its_traceback_without_any_loggi
     assert lines[-4:] == ["called", later[0], "called", later[1]]
 
 
-def test_failures_after_a_success_do_not_stop_a_run() -> None:
-    calls = []
+class Lost:
+    """Works a few times, and fails alike from then on until it is repaired."""
 
-    def once(point: dict[str, Any]) -> float:
-        calls.append(point)
-        if len(calls) > 1:
-            raise OSError
+    def __init__(self, works: int) -> None:
+        self.works = works
+
+    def __call__(self, point: dict[str, Any]) -> float:
+        self.works -= 1
+        if self.works < 0:
+            raise OSError("the licence server is gone")
+        return count_ones(point)
+
+
+def test_ten_failures_alike_after_a_success_end_the_run_and_can_be_evaluated_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with pytest.raises(EvaluationFailed, match=r"^the last 10 evaluations all failed with the same error") as caught:
+        bounce.minimize(Lost(7), binary(12), budget=200, seed=0, path=path)
+    assert "bounce run --retry-failed" in str(caught.value)
+    assert isinstance(caught.value.__cause__, OSError)
+    with Study.open(path) as study:
+        assert [trial.state for trial in study.trials] == ["done"] * 7 + ["failed"] * 10
+        study.retry()
+        study.extend(200)
+        seen: list[int] = []
+        with pytest.raises(EvaluationFailed):
+            study.run(Lost(12), callbacks=[lambda trial: seen.append(trial.id)])
+        assert seen[:12] == list(range(7, 19))  # the trials that had failed come first, and lost nothing
+        assert [trial.state for trial in study.trials[:19]] == ["done"] * 19
+
+
+def test_a_run_that_failed_in_a_series_goes_on_with_other_points_if_it_is_run_again() -> None:
+    with Study.open(space=binary(12), budget=200, seed=0) as study:
+        for spent in (11, 21, 31):
+            with pytest.raises(EvaluationFailed, match=f"^the last {spent - 1} evaluations"):
+                study.run(Lost(1 if spent == 11 else 0))
+            assert len(study.trials) == spent
+
+
+@pytest.mark.parametrize("killed_after", [1, 5, 9])
+def test_a_series_of_failures_ends_where_it_would_have_ended_without_a_kill(tmp_path: Path, killed_after: int) -> None:
+    failed: list[int] = []
+
+    def kill(trial: Trial) -> None:
+        failed.extend([trial.id] if trial.state == "failed" else [])
+        if len(failed) == killed_after:
+            raise KeyboardInterrupt
+
+    with Study.open(tmp_path / "a.db", space=binary(12), budget=200, seed=0) as study:
+        with pytest.raises(KeyboardInterrupt):
+            study.run(Lost(3), callbacks=[kill])
+        with pytest.raises(EvaluationFailed, match="the last 10 evaluations"):
+            study.run(Lost(0))
+        assert [trial.state for trial in study.trials] == ["done"] * 3 + ["failed"] * 10
+
+
+def test_failures_that_differ_do_not_end_a_run_that_has_succeeded() -> None:
+    errors = iter(["", *(f"step {i % 9}" for i in range(24))])
+
+    def varied(point: dict[str, Any]) -> float:
+        error = next(errors)
+        if error:
+            raise RuntimeError(error)
         return 1.0
 
-    result = bounce.minimize(once, mixed(2), budget=25, seed=0)
-    assert [t.state for t in result.trials] == ["done"] + ["failed"] * 24
+    result = bounce.minimize(varied, binary(12), budget=25, seed=0)
+    assert [trial.state for trial in result.trials] == ["done"] + ["failed"] * 24
+
+
+def test_a_larger_max_failures_holds_for_every_series_of_failures() -> None:
+    result = bounce.minimize(Lost(1), binary(12), budget=25, seed=0, max_failures=25)
+    assert [trial.state for trial in result.trials] == ["done"] + ["failed"] * 24
+    with pytest.raises(EvaluationFailed, match=r"the last 12 evaluations .* set max_failures to more than 12"):
+        bounce.minimize(Lost(1), binary(12), budget=25, seed=0, max_failures=12)
 
 
 def test_an_error_that_cannot_be_printed_fails_its_trial_too() -> None:
@@ -202,21 +268,95 @@ def test_a_callback_cannot_spoil_the_record() -> None:
     assert all(len(t.point) == 6 for t in result.trials)
 
 
-@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
-def test_an_interruption_passes_through_and_keeps_the_result(interruption: type[BaseException]) -> None:
+def ends_itself(number: int) -> None:
+    """Send this process a signal; twice, since the first Ctrl-C only asks."""
+    for _ in range(2):
+        os.kill(os.getpid(), number)
+
+
+def exits_at(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)
+
+
+@pytest.mark.parametrize(
+    ("number", "handler", "end"),
+    [
+        (signal.SIGINT, signal.default_int_handler, KeyboardInterrupt),
+        (signal.SIGINT, exits_at, SystemExit),
+        (signal.SIGTERM, exits_at, SystemExit),
+    ],
+)
+def test_a_signal_ends_the_run_and_its_trial_stays_pending(
+    number: int, handler: Any, end: type[BaseException], tmp_path: Path
+) -> None:
     calls = []
 
     def interrupted(point: dict[str, Any]) -> float:
         calls.append(point)
         if len(calls) == 8:
-            raise interruption
+            ends_itself(number)
         return count_ones(point)
 
-    with pytest.raises(interruption) as caught:
-        bounce.minimize(interrupted, binary(12), budget=50, seed=0)
+    before = signal.signal(number, handler)
+    try:
+        with pytest.raises(end) as caught:
+            bounce.minimize(interrupted, binary(12), budget=50, seed=0, path=tmp_path / "a.db")
+        assert signal.getsignal(number) is handler
+    finally:
+        signal.signal(number, before)
     result = caught.value.result  # type: ignore[attr-defined]
     assert [t.state for t in result.trials] == ["done"] * 7 + ["pending"]
+    assert [t.attempts for t in result.trials] == [0] * 8  # this process is alive
     assert result.best is not None
+
+
+class Strange(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("how", [{}, {"executor": ThreadPoolExecutor(1)}])
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [
+        (partial(SystemExit, 3), "SystemExit: 3"),
+        (KeyboardInterrupt, "KeyboardInterrupt"),
+        (partial(Strange, "no"), "Strange: no"),
+        (GeneratorExit, "GeneratorExit"),
+    ],
+)
+def test_an_objective_that_ends_itself_fails_its_trial_and_not_the_run(
+    end: Callable[[], BaseException], error: str, how: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def ends(point: dict[str, Any]) -> float:
+        if point["x1"]:
+            raise end()
+        return count_ones(point)
+
+    result = bounce.minimize(ends, binary(12), budget=12, seed=0, **how)
+    assert {t.state for t in result.trials} == {"done", "failed"}
+    assert all((t.state == "failed") == t.point["x1"] for t in result.trials)
+    assert {t.error for t in result.trials if t.error} == {error}
+    assert "in ends\n" in caplog.text  # the traceback, beginning with the objective
+    assert "bounce/running" not in caplog.text
+
+
+def test_a_failure_after_ctrl_c_leaves_its_trial_pending() -> None:
+    calls: list[int] = []
+
+    def stopped(point: dict[str, Any]) -> float:
+        calls.append(1)
+        if len(calls) <= 3:
+            return count_ones(point)
+        os.kill(os.getpid(), signal.SIGINT)
+        raise RuntimeError("a program that the objective has started got Ctrl-C too")
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            bounce.minimize(stopped, binary(12), budget=50, seed=0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [t.state for t in caught.value.result.trials] == ["done"] * 3 + ["pending"]  # type: ignore[attr-defined]
 
 
 def test_a_result_becomes_a_table() -> None:

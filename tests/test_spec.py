@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from bounce import Binary, Bounce, Categorical, Integer, InvalidOption, InvalidSpec, Ordinal, Real, Space
+from bounce import Binary, Bounce, Categorical, Integer, InvalidOption, InvalidSpec, MachineFailed, Ordinal, Real, Space
 from bounce.optimizer.options import Options
 from bounce.running.command import Command
 from bounce.running.evaluation import evaluate
 from bounce.running.imported import Imported
-from bounce.running.run import ALIKE
+from bounce.running.recorder import ALIKE
 from bounce.spec.spec import OPTIONS, TOP, Spec, example, load
 from bounce.trial import Trial
 
@@ -364,11 +364,10 @@ def test_a_module_that_cannot_be_imported_is_told_in_one_sentence(code: str, sai
     found = refused(written(tmp_path, "\nobjective = 'broken_module:loss'\n" + GOOD))
     assert found.startswith("line 2: objective 'broken_module:loss' cannot be imported: ")
     assert said in found
-    outcome = Imported("broken_module:loss", tmp_path).evaluate(Trial(0, {"x": 0.5}))
-    assert outcome.value is None
-    assert outcome.error is not None
-    assert said in outcome.error
-    assert isinstance(outcome.exception, InvalidOption)
+    with pytest.raises(MachineFailed) as caught:
+        Imported("broken_module:loss", tmp_path).evaluate(Trial(0, {"x": 0.5}))
+    assert said in str(caught.value)
+    assert isinstance(caught.value.__cause__, InvalidOption)
 
 
 def test_a_module_that_another_one_hides_is_refused(tmp_path: Path) -> None:

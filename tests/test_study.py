@@ -48,6 +48,23 @@ def facts(trials: list[Trial]) -> list[tuple[Any, ...]]:
     return [tuple(str(getattr(trial, name)) for name in names) for trial in trials]
 
 
+def test_an_objective_that_changes_the_folder_does_not_lose_the_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    def wanders(point: dict[str, Any]) -> float:
+        os.chdir(tmp_path / "elsewhere")
+        return 1.0
+
+    with Study.open("a.db", space=mixed(), budget=4, seed=0) as study:
+        study.run(wanders)
+        assert study.path == tmp_path / "a.db"
+        assert [trial.state for trial in study.trials] == ["done"] * 4
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 @pytest.mark.slow
 def test_a_study_makes_the_run_that_the_optimizer_makes(tmp_path: Path) -> None:
     optimizer = Bounce(mixed(), **OPTIONS)

@@ -12,6 +12,7 @@ BounceError
 ├── NothingToAsk            (also RuntimeError) no trial is left (`reason`)
 ├── EvaluationFailed        (also RuntimeError) the objective gave no usable value (`trial`)
 ├── ExecutorFailed          (also RuntimeError) the workers cannot be started, or cannot evaluate anything
+├── MachineFailed           (also RuntimeError) a machine could not evaluate, whatever the point: no trial failed
 ├── StudyLocked             (also RuntimeError) another process runs the study
 ├── StorageFailed           (also OSError)      the study's file could not be read or written
 └── DataError               (also RuntimeError) a data file is missing, damaged or cannot be downloaded
@@ -114,6 +115,10 @@ class EvaluationFailed(BounceError, RuntimeError):
 
 class ExecutorFailed(BounceError, RuntimeError):
     """The workers could not be started, or could not read their calls: no other call would succeed either."""
+
+
+class MachineFailed(BounceError, RuntimeError):
+    """A program, a file or an import failed on the machine of an evaluation, whatever the point; no trial failed."""
 
 
 class StudyLocked(BounceError, RuntimeError):

@@ -7,6 +7,7 @@ import re
 
 from bounce.trial import Scalar
 
+LONGEST = 2000  # characters of the reason for which a trial failed
 _FINITE = r"(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
 _NUMBER = re.compile(rf"[+-]?(?:{_FINITE}|inf|infinity|nan)", re.ASCII | re.IGNORECASE)
 
@@ -21,6 +22,25 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def told(text: object, most: int = LONGEST) -> str:
+    """Return a text that can be stored, logged and shown: lines without control characters, and not too many.
+
+    The middle of a longer text is left out, and the text says how long it was.
+    """
+    whole = str(text)
+    start, end = _escaped(whole[:most]), _escaped(whole[-most:])
+    if len(whole) <= most and len(start) <= most:
+        return start
+    note = f"\n[... cut, {len(whole)} characters in all ...]\n"
+    half = (most - len(note)) // 2
+    return start[:half] + note + end[-half:]
+
+
+def _escaped(text: str) -> str:
+    """Return a text whose control characters are escapes, except for tabs and the ends of lines."""
+    return "".join(c if c in "\n\t" else printable(c) for c in text)
 
 
 def brief(text: str) -> str:

@@ -41,8 +41,8 @@ def run(
         typer.Option(
             min=1,
             metavar="N",
-            help="End the run if its first N evaluations fail with the same error and nothing has succeeded yet. "
-            "The default is the number in the spec, or 3.",
+            help="End the run if N evaluations in a row fail with the same error and nothing has succeeded yet. Once "
+            "something has, ten do so, or N if that is more. The default is the number in the spec, or 3.",
         ),
     ] = None,
     method: Annotated[
@@ -65,7 +65,7 @@ def run(
     The run ends when the budget is spent. Run the same command again to resume it. After the first Ctrl-C, the run
     waits for running evaluations. A second one stops it at once. Nothing that was stored is lost.
     """
-    from bounce.running.run import ALIKE
+    from bounce.running.recorder import ALIKE
     from bounce.spec.spec import load
 
     described = load(spec)
@@ -122,13 +122,13 @@ def _shown(opened: Study, name: str, *, quiet: bool, as_json: bool) -> Iterator[
 
 @contextmanager
 def _reported(opened: Study, *, as_json: bool) -> Iterator[None]:
-    """Print the result so far if a run is interrupted or its objective is broken."""
-    from bounce.errors import EvaluationFailed
+    """Print the result so far if a run is interrupted, its objective is broken or a machine is at fault."""
+    from bounce.errors import EvaluationFailed, ExecutorFailed, MachineFailed
 
     try:
         yield
-    except (KeyboardInterrupt, SystemExit, EvaluationFailed) as end:
-        if not isinstance(end, EvaluationFailed):
+    except (KeyboardInterrupt, SystemExit, EvaluationFailed, ExecutorFailed, MachineFailed) as end:
+        if isinstance(end, KeyboardInterrupt | SystemExit):
             again = shlex.join(["bounce", *sys.argv[1:]])
             stored = f"{opened.status.done} values are stored in {opened.path}"
             print(f"bounce: {stored}; to resume: {again}", file=sys.stderr)

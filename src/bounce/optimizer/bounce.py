@@ -129,6 +129,11 @@ class Bounce:
         return self._ledger.spent
 
     @property
+    def failures_in_a_row(self) -> int:
+        """How many of the latest outcomes are failures with the same error."""
+        return self._ledger.failures_in_a_row
+
+    @property
     def done(self) -> bool:
         """Whether nothing can be asked for and nothing is pending."""
         return self.remaining <= 0 and not self._ledger.of_state("pending")
@@ -222,6 +227,11 @@ class Bounce:
         for outcome, used in checked:
             self._resize(self._ledger.complete_batch(self._ledger.finish(outcome, used)))
         return [outcome.id for outcome, _ in checked]
+
+    def count_attempts(self, trial: int, attempts: int) -> None:
+        """Set how many evaluations of a trial have begun in the process of a run and not ended."""
+        if self._ledger[trial].trial.attempts != attempts:
+            self._ledger.edit(trial, attempts=attempts)
 
     # What people know
 

@@ -15,6 +15,7 @@ import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, cast
 
 import numpy as np
@@ -25,7 +26,7 @@ from bounce.spaces.change import Change
 from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
-from bounce.text import storable
+from bounce.text import storable, told
 from bounce.trial import State, Trial, finite, is_single
 
 Trials = Trial | int | Sequence[Trial | int]
@@ -81,6 +82,14 @@ class Ledger:
     def spent(self) -> int:
         """How much of the budget has been spent."""
         return spent(self.records)
+
+    @property
+    def failures_in_a_row(self) -> int:
+        """How many of the latest tells are failures with the same error."""
+        told = sorted((r for r in self.records if r.told is not None), key=lambda r: -(r.told or 0))
+        last = told[0].trial if told else None
+        alike = takewhile(lambda r: r.trial.state == "failed" and last and r.trial.error == last.error, told)
+        return sum(1 for _ in alike)
 
     def remaining(self, budget: int) -> int:
         """Return how many trials may still be asked for."""
@@ -232,7 +241,7 @@ class Ledger:
             self._use(i, used)
         notes = self.records[i].trial.notes | dict(outcome.notes)
         state: State = "failed" if outcome.value is None else "done"
-        error = None if outcome.error is None else storable(outcome.error)
+        error = None if outcome.error is None else told(outcome.error)
         self.edit(i, value=outcome.value, state=state, error=error, seconds_eval=outcome.seconds, notes=notes)
         self._told(i)
         return i
@@ -263,7 +272,7 @@ class Ledger:
         """Make failed trials pending again; return their ids."""
         ids = self.ids(trials, "failed")
         for i in ids:
-            self.edit(i, state="pending", error=None, seconds_eval=None)
+            self.edit(i, state="pending", error=None, seconds_eval=None, attempts=0)
             self._put(i, told=None)
         return ids
 

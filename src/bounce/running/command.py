@@ -1,7 +1,7 @@
 """Commands: a program with arguments as the objective, run without a shell.
 
-Each evaluation runs in a process group of its own, and the whole group is killed before the trial gets its outcome.
-Only a process that leaves its group on purpose (a daemon) survives.
+Each evaluation runs in a process group of its own, and the whole group is killed before the trial gets its outcome, or
+when this process dies. Only a process that leaves its group on purpose (a daemon) survives.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import errno
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,8 +23,9 @@ from tempfile import TemporaryFile
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
-from bounce.errors import EvaluationFailed, InvalidOption, InvalidTell, quoted
+from bounce.errors import EvaluationFailed, InvalidOption, InvalidTell, MachineFailed, quoted
 from bounce.running.evaluation import Outcome, said
+from bounce.running.reaper import REAPER
 from bounce.running.template import Template
 from bounce.text import number, written
 from bounce.trial import Trial, finite
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
 GRACE = 2.0  # seconds between SIGTERM and SIGKILL
 LONGEST_VARIABLE = 128 * 1024  # bytes of an environment variable on Linux, including its name and the final NUL
 SEARCHED = 1024 * 1024  # bytes at the end of standard output that are searched for the value
-QUOTED_LINES, QUOTED_CHARACTERS = 10, 2000  # how much of standard error a failure quotes
+CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")  # control characters except tabs
+BINARY = re.compile(r"[\x00-\x06\x0e-\x1a\x1c-\x1f]")  # control characters that no terminal needs
+QUOTED_LINES, QUOTED_CHARACTERS = 10, 1500  # how much of standard error a failure quotes
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,8 @@ class Command:
     so a value is always one argument, with any characters in it. Write `--name={x}` rather than `--name`, `{x}` if a
     value may begin with a dash. The program also gets the point as JSON, on standard input and in the environment
     variable `BOUNCE_POINT` (unless it is too long for one), and the trial's id in `BOUNCE_TRIAL`. The value is the
-    last line of standard output that is a number, or a JSON object with a number as `value`.
+    last line of standard output that is a number, or a JSON object with a number as `value`; a line with control
+    characters is neither.
 
     The program runs in `folder`; its own path, if it has a slash, is relative to that. Standard output and error are
     kept as `00017.out` and `00017.err` in `logs`. After `timeout` seconds the program and its children are killed.
@@ -123,15 +128,19 @@ class Command:
         return replace(self, timeout=timeout if self.timeout is None else min(self.timeout, timeout))
 
     def evaluate(self, trial: Trial, /) -> Outcome:
-        """Run the program; a failure of any kind is an outcome."""
+        """Run the program; a failure is an outcome, unless the machine is at fault."""
         start = time.perf_counter()
         try:
             value = self._run(trial)
         except EvaluationFailed as error:
             return Outcome.failed(str(error), time.perf_counter() - start, error)
-        except Exception as error:  # the program is missing, the disk is full, there are too many processes
-            hint = "; a script needs a first line such as #!/bin/sh" if _no_format(error) else ""
-            failure = EvaluationFailed(f"the command could not be run: {said(error)}{hint}")
+        except Exception as error:
+            sentence = f"the command could not be run: {said(error)}"
+            if isinstance(error, OSError) and error.errno != errno.E2BIG:
+                # The program is missing, the disk is full, there are too many processes: so for every point.
+                hint = "; a script needs a first line such as #!/bin/sh" if error.errno == errno.ENOEXEC else ""
+                raise MachineFailed(sentence + hint) from error
+            failure = EvaluationFailed(sentence)  # a value is too long for an argument, or cannot be one
             return Outcome.failed(str(failure), time.perf_counter() - start, failure)
         return Outcome(value, None, time.perf_counter() - start)
 
@@ -207,6 +216,7 @@ class _Groups:
             raise EvaluationFailed("the command was killed because the run was stopped")
 
     def add(self, group: int) -> None:
+        REAPER.add(group)
         with self._lock:
             self._running.add(group)
         self.refuse_if_stopped()
@@ -216,6 +226,7 @@ class _Groups:
         with self._lock:
             self._running.discard(group)
             _kill(group)
+        REAPER.discard(group)
 
     def stop(self) -> None:
         with self._lock:
@@ -240,10 +251,6 @@ def seconds(timeout: object) -> float | None:
     if seconds <= 0:
         raise InvalidOption(f"timeout must be a positive number of seconds, not {quoted(timeout)}", option="timeout")
     return seconds
-
-
-def _no_format(error: Exception) -> bool:
-    return isinstance(error, OSError) and error.errno == errno.ENOEXEC
 
 
 def _status(code: int) -> str:
@@ -273,13 +280,17 @@ def _end_of(err: IO[bytes]) -> str:
 def _value(out: IO[bytes]) -> float:
     """Return the value that was printed last; fail with the reason if there is none."""
     end, whole = _last(out, SEARCHED + 1)  # one more byte, to see whether a line begins after it
-    lines = [line.decode("utf-8", "replace").strip() for line in end.splitlines()]
+    lines = [line.decode("utf-8", "replace").strip(" \t\v\f") for line in end.splitlines()]
     if not whole:
         del lines[0]  # its beginning is missing
     lines = [line for line in lines if line]
     for line in reversed(lines):
-        printed = _printed(line)
+        printed = _printed(line) if "\ufffd" not in line and not CONTROL.search(line) else None
         if printed is not None:
+            if 2 * sum("\ufffd" in other and bool(BINARY.search(other)) for other in lines) > len(lines):
+                raise EvaluationFailed(
+                    f"the command's standard output is not text, so the line {_short(line)} in it is no value"
+                )
             try:
                 return finite(printed)
             except InvalidTell:

@@ -1,12 +1,14 @@
 """Evaluations: a trial goes in, an outcome comes out, on any machine.
 
 An evaluator is what an executor receives. It can be pickled, and its `evaluate` turns every error of the objective into
-an outcome. So an exception of a future is always a fault of the executor, never of the objective.
+an outcome. So an exception of a future is always a fault of the executor or of a machine, never of the objective.
 """
 
 from __future__ import annotations
 
 import pickle
+import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -14,7 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from bounce.errors import EvaluationFailed, InvalidTell
+from bounce.text import told
 from bounce.trial import Trial, finite
+
+LONGEST_TRACEBACK = 20_000  # characters
 
 Objective = Callable[[dict[str, Any]], Any]
 
@@ -31,6 +36,13 @@ class Outcome:
     """The objective's exception, if it can be sent between processes."""
     traceback: str | None = None
     """The objective's traceback, as text."""
+
+    def __post_init__(self) -> None:
+        """Make its texts fit for every file and terminal, whatever the objective has put into them."""
+        if self.error is not None:
+            object.__setattr__(self, "error", told(self.error))
+        if self.traceback is not None:
+            object.__setattr__(self, "traceback", told(self.traceback, LONGEST_TRACEBACK))
 
     @classmethod
     def failed(cls, error: str, seconds: float | None = None, exception: Exception | None = None) -> Outcome:
@@ -50,7 +62,7 @@ class Evaluator(Protocol):
         """Return an evaluator with a time limit for each evaluation, if it can enforce one itself."""
 
     def evaluate(self, trial: Trial, /) -> Outcome:
-        """Evaluate a trial; a failure is an outcome too."""
+        """Evaluate a trial; a failure is an outcome too. A fault of the machine raises `MachineFailed`."""
 
     def stop(self) -> None:
         """End what is running at once; called from another thread, when the run has ended."""
@@ -84,15 +96,20 @@ class Function:
         """Do nothing: a function ends with its process."""
 
 
-def evaluate(evaluator: Evaluator, trial: Trial, again: bool = False) -> Outcome:
+def evaluate(evaluator: Evaluator, trial: Trial, before: int = 0) -> Outcome:
     """Evaluate in another process or thread, and return an outcome that can be sent back.
 
-    `again` marks a second attempt, so that an executor that caches calls does not return the first one's result.
+    `before` is the number of earlier attempts, so that an executor that caches calls does not return their result.
     """
+    start = time.perf_counter()
     try:
         outcome = evaluator.evaluate(trial)
-    except SystemExit as error:
-        return Outcome.failed(said(error))
+    except Exception:
+        raise
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and _interruptible():
+            raise
+        return ended(error, time.perf_counter() - start)
     try:
         pickle.loads(pickle.dumps(outcome.exception))
     except Exception:
@@ -100,11 +117,24 @@ def evaluate(evaluator: Evaluator, trial: Trial, again: bool = False) -> Outcome
     return outcome
 
 
-def _traceback(error: Exception) -> str | None:
+def ended(error: BaseException, seconds: float) -> Outcome:
+    """Return the failure of an evaluation that tried to end its process, as `sys.exit()` does."""
+    return Outcome(None, said(error), seconds, traceback=_traceback(error))
+
+
+def _interruptible() -> bool:
+    """Return whether Ctrl-C raises an exception here."""
+    main = threading.current_thread() is threading.main_thread()
+    return main and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+
+def _traceback(error: BaseException) -> str | None:
     """Return the traceback of an exception, beginning with the objective's own frame."""
     try:
         own = error.__traceback__
-        return "".join(traceback.format_exception(type(error), error, own.tb_next if own is not None else None))
+        while own is not None and own.tb_frame.f_globals.get("__name__", "").startswith("bounce.running."):
+            own = own.tb_next
+        return "".join(traceback.format_exception(type(error), error, own))
     except Exception:  # the exception's own `__str__` fails
         return None
 
@@ -112,6 +142,7 @@ def _traceback(error: Exception) -> str | None:
 def said(error: BaseException) -> str:
     """Return an exception as one text: its type and its message."""
     try:
-        return f"{type(error).__name__}: {error}"
+        message = str(error)
+        return told(f"{type(error).__name__}: {message}" if message else type(error).__name__)
     except Exception:  # the exception's own `__str__` fails
         return type(error).__name__

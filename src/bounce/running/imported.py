@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import operator
 import sys
-import time
 from dataclasses import dataclass
 from importlib import import_module, invalidate_caches
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import ClassVar
 
-from bounce.errors import InvalidOption
+from bounce.errors import InvalidOption, MachineFailed
 from bounce.running.evaluation import Function, Objective, Outcome, said
 from bounce.trial import Trial
 
@@ -70,12 +69,11 @@ class Imported:
         return self
 
     def evaluate(self, trial: Trial, /) -> Outcome:
-        """Call the function with a copy of the point."""
-        start = time.perf_counter()
+        """Call the function with a copy of the point; that it cannot be imported here is no fault of the point."""
         try:
             function = self.function()
         except InvalidOption as error:
-            return Outcome.failed(said(error), time.perf_counter() - start, error)
+            raise MachineFailed(str(error)) from error
         return Function(function).evaluate(trial)
 
     def stop(self) -> None:

@@ -11,6 +11,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,7 +20,11 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, ParamSpec, TypeVar
 
-from bounce.errors import ExecutorFailed
+from bounce.errors import ExecutorFailed, MachineFailed
+from bounce.running.evaluation import said
+from bounce.running.reaper import REAPER
+
+DAY = 24 * 3600.0  # seconds; the system can wait for 24 days
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -99,6 +104,7 @@ class _Worker:
             os.killpg(self._process.pid or 0, signal.SIGKILL)
         except (AttributeError, ProcessLookupError, PermissionError):  # it has no group of its own, or has ended
             self._process.kill()
+        REAPER.discard(self._process.pid or 0)
 
     def call(self, call: bytes, timeout: float | None) -> Any:
         try:
@@ -110,6 +116,8 @@ class _Worker:
                 "must do so below `if __name__ == '__main__':`"
             ) from None
         assert ready == "ready"
+        if hasattr(os, "killpg") and self._process.pid is not None:
+            REAPER.add(self._process.pid)  # a call that holds the interpreter does not notice the end of its parent
         try:
             self._connection.send_bytes(call)
             unreadable = self._connection.recv()
@@ -119,11 +127,12 @@ class _Worker:
                     f"a worker process could not load the objective ({unreadable}): define it in a module or a "
                     f"script that workers can import{threads}"
                 )
-            if timeout is not None and not self._connection.poll(timeout):
+            if timeout is not None and not _answered(self._connection, timeout):
                 raise CallTooLong(f"the evaluation took more than {timeout:g} s")
             result, error = pickle.loads(self._connection.recv_bytes())
         except (EOFError, ConnectionError):
             self._process.join()
+            REAPER.discard(self._process.pid or 0)
             raise WorkerDied(f"its process {_ended(self._process.exitcode)}") from None
         except BaseException:
             self.kill()
@@ -132,6 +141,15 @@ class _Worker:
         if error is not None:
             raise error
         return result
+
+
+def _answered(connection: Connection, timeout: float) -> bool:
+    """Return whether an answer comes within a time, which may be longer than the system can wait at once."""
+    end = time.monotonic() + timeout
+    while not connection.poll(max(0.0, min(end - time.monotonic(), DAY))):
+        if time.monotonic() >= end:
+            return False
+    return True
 
 
 def main_is_importable() -> bool:
@@ -170,7 +188,7 @@ def serve(connection: Connection) -> None:
         try:
             fn, args, kwargs = pickle.loads(call)
         except BaseException as error:
-            connection.send(f"{type(error).__name__}: {error}")
+            connection.send(said(error))
             return
         connection.send(None)
         connection.send_bytes(answer(fn, args, kwargs))
@@ -180,8 +198,10 @@ def answer(fn: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
     """Make a call and return its pickled result and error."""
     try:
         return pickle.dumps((fn(*args, **kwargs), None))
+    except MachineFailed as error:
+        return pickle.dumps((None, error))
     except BaseException as error:
-        return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}")))
+        return pickle.dumps((None, RuntimeError(said(error))))
 
 
 def _end_with_parent() -> None:

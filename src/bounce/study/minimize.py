@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from bounce.errors import InvalidOption
 from bounce.optimizer.options import Options, RunOptions, shows_options
 from bounce.running.evaluation import Evaluator, Objective
-from bounce.running.run import ALIKE
+from bounce.running.recorder import ALIKE
 from bounce.spaces.space import Space
 from bounce.study.study import Study
 from bounce.trial import Result, Trial
@@ -47,8 +47,8 @@ def minimize(objective: Objective | Evaluator, space: Space, budget: int, **argu
     With a `path`, the run is a study in that file, and the same call resumes it. `executor`, `workers`, `timeout`,
     `max_failures` and `callbacks` are those of `Study.run`; by default evaluations run one after the other in this
     process. An evaluation that raises, or returns anything but a finite number, fails its trial, and the run continues.
-    If the first three evaluations fail with the same error, the run ends. An exception that ends the run has the result
-    so far as its attribute `result`. Callbacks are called with each finished trial.
+    If the first three evaluations fail with the same error, or any ten in a row, the run ends. An exception that ends
+    the run has the result so far as its attribute `result`. Callbacks are called with each finished trial.
     """
     return _run("minimize", objective, space, {"budget": budget, **arguments})
 

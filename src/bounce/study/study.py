@@ -18,7 +18,9 @@ from bounce.optimizer.ledger import Trials
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
 from bounce.running.command import seconds as checked_seconds
 from bounce.running.evaluation import Evaluator, Function, Objective, Outcome
-from bounce.running.run import ALIKE, Plan, Run, checked_callbacks, executor_for
+from bounce.running.executors import executor_for
+from bounce.running.recorder import ALIKE
+from bounce.running.run import Plan, Run, checked_callbacks
 from bounce.spaces.change import Change
 from bounce.spaces.space import Space
 from bounce.study.history import Entry
@@ -57,7 +59,7 @@ class Study:
         The space and options must agree with the stored ones, except for a larger budget, which extends the run.
         Without a path the study is kept in memory only.
         """
-        file = None if path is None else Path(path)
+        file = None if path is None else Path(path).absolute()  # the objective may change the folder
         given: dict[str, Any] = dict(options) if budget is None else {"budget": budget, **options}
         first = None
         if file is None or not file.exists() or file.stat().st_size == 0:
@@ -132,6 +134,11 @@ class Study:
     def remaining(self) -> int:
         """How many trials may still be asked for."""
         return self._keeper.optimizer.remaining
+
+    @property
+    def failures_in_a_row(self) -> int:
+        """How many of the latest outcomes are failures with the same error."""
+        return self._keeper.optimizer.failures_in_a_row
 
     @property
     def done(self) -> bool:
@@ -319,12 +326,29 @@ class Study:
         return outside
 
     def record(self, trial: Trial, outcome: Outcome, /) -> Trial:
-        """Store the outcome of an evaluation; return the finished trial."""
-        if outcome.value is None:
-            self.fail(trial.id, outcome.error, seconds=outcome.seconds)
-        else:
-            self.tell(trial.id, outcome.value, seconds=outcome.seconds)
+        """Store the outcome of an evaluation, which has ended with it; return the finished trial."""
+        with self._keeper.changing() as optimizer:
+            if outcome.value is None:
+                optimizer.fail(trial.id, outcome.error, seconds=outcome.seconds)
+            else:
+                optimizer.tell(trial.id, outcome.value, seconds=outcome.seconds)
+            optimizer.count_attempts(trial.id, trial.attempts)
+            self._keeper.save(optimizer)
         return self._keeper.optimizer.trial(trial.id)
+
+    def begin_attempt(self, trial: Trial, /) -> None:
+        """Store that an evaluation begins in this process, which might die of it."""
+        self._count_attempts(trial.id, trial.attempts + 1)
+
+    def end_attempt(self, trial: Trial, /) -> None:
+        """Store that an evaluation has ended, and that this process is alive."""
+        self._count_attempts(trial.id, trial.attempts)
+
+    def _count_attempts(self, trial: int, attempts: int) -> None:
+        if self.path is not None and self._keeper.optimizer.trial(trial).attempts != attempts:
+            with self._keeper.changing() as optimizer:
+                optimizer.count_attempts(trial, attempts)
+                self._keeper.save(optimizer, durable=False)
 
     def extend(self, budget: int) -> None:
         """Set a new total budget; a run that has ended continues from what it knows."""
@@ -355,8 +379,10 @@ class Study:
         An evaluation that raises, or returns anything but a finite number, fails its trial, and the run continues.
         If the first `max_failures` evaluations of the run all fail with the same error and the study has no value yet,
         the run ends. These failures do not count: the next run evaluates their trials again. Ten failures of any kind
-        without a success end a run too. The first Ctrl-C waits for running evaluations, a second one stops at once.
-        An exception that ends the run has the result so far as its attribute `result`.
+        without a success end a run too, and ten in a row with the same error at any time; or `max_failures`, if that is
+        more. A fault of the machine, such as a missing program, fails no trial and ends the run. The first Ctrl-C waits
+        for running evaluations, a second one stops at once. An exception that ends the run has the result so far as its
+        attribute `result`.
         """
         evaluator = _evaluator(objective)
         batch_size = self.options["batch_size"] if batch_size is None else whole("batch_size", batch_size, 1)
