@@ -348,7 +348,7 @@ class Study:
         if self.path is not None and self._keeper.optimizer.trial(trial).attempts != attempts:
             with self._keeper.changing() as optimizer:
                 optimizer.count_attempts(trial, attempts)
-                self._keeper.save(optimizer, durable=False)
+                self._keeper.save(optimizer)
 
     def extend(self, budget: int) -> None:
         """Set a new total budget; a run that has ended continues from what it knows."""
