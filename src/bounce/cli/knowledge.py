@@ -85,7 +85,7 @@ def enqueue(
 ) -> None:
     """Queue points to be tried next, in file order.
 
-    Empty cells are filled in from the best point so far, or at random.
+    Empty cells are filled in when the point is asked for, from the best point so far or at random.
     """
     with open_study(target, study, create=True) as opened:
         points, notes = table(source, opened).points()
