@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,16 +69,12 @@ def run(path: Path, told: Path | None = None) -> list[Fact]:
         return facts(study)
 
 
-_straight: list[Fact] = []
-
-
+@cache
 def straight() -> list[Fact]:
     """Return the trials of a run that nothing disturbs."""
-    if not _straight:
-        with Study.open(None, space=SPACE, **OPTIONS) as study:
-            study.run(value)
-            _straight.extend(facts(study))
-    return _straight
+    with Study.open(None, space=SPACE, **OPTIONS) as study:
+        study.run(value)
+        return facts(study)
 
 
 def announced(told: Path) -> dict[int, float]:
@@ -206,10 +203,17 @@ def journal_of_another(folder: Path, rng: random.Random) -> str:
     return verdict(path, folder / "told", may_refuse=True)
 
 
+@cache
+def whole() -> bytes:
+    """Return the file of a study that is done."""
+    with tempfile.TemporaryDirectory() as folder:
+        run(Path(folder, "study.db"))
+        return Path(folder, "study.db").read_bytes()
+
+
 def _damaged(folder: Path, damage: Callable[[bytearray], bytearray]) -> str:
     path = folder / "study.db"
-    run(path)
-    path.write_bytes(damage(bytearray(path.read_bytes())))
+    path.write_bytes(damage(bytearray(whole())))
     before = path.read_bytes()
     try:
         with Study.open(path) as study:
