@@ -626,7 +626,7 @@ def test_errors_form_one_tree() -> None:
     names = [
         n for n in bounce.__all__ if isinstance(getattr(bounce, n), type) and issubclass(getattr(bounce, n), Exception)
     ]
-    assert len(names) == 15
+    assert len(names) == 16
     for name in names:
         error = getattr(bounce, name)
         assert issubclass(error, bounce.BounceError)

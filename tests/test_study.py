@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -524,11 +525,16 @@ def test_minimize_with_a_path_resumes_where_it_was_interrupted(tmp_path: Path) -
     def once(point: dict[str, Any]) -> float:
         calls.append(point)
         if len(calls) == 7:
-            raise KeyboardInterrupt
+            for _ in range(2):  # Ctrl-C, and again to stop at once
+                os.kill(os.getpid(), signal.SIGINT)
         return value(point)
 
-    with pytest.raises(KeyboardInterrupt) as info:
-        bounce.minimize(once, mixed(), path=path, **OPTIONS)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt) as info:
+            bounce.minimize(once, mixed(), path=path, **OPTIONS)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len([t for t in info.value.result.trials if t.state == "done"]) == 6  # type: ignore[attr-defined]
     assert any(str(path) in note for note in info.value.__notes__)
     result = bounce.minimize(once, mixed(), path=path, **OPTIONS)
