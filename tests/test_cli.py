@@ -115,7 +115,7 @@ def test_help_and_version_answer(
 
 def commands() -> list[list[str]]:
     top = ["init", "run", "ask", "tell", "trials", "best", "status", "export", "plot", "demo", "benchmark"]
-    top += ["add", "enqueue", "correct", "retry", "withdraw", "note", "history"]
+    top += ["add", "enqueue", "correct", "retry", "withdraw", "note", "history", "check", "repair"]
     return [*([name] for name in top), ["data", "list"], ["data", "fetch"]]
 
 

@@ -25,14 +25,6 @@ from terminal import COMMAND, ECHO, PARAMETERS, Gate, Terminal
 
 
 @pytest.fixture
-def bounce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Terminal:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", sys.path[:])
-    monkeypatch.setenv("COLUMNS", "80")
-    return Terminal(tmp_path, monkeypatch, capfd)
-
-
-@pytest.fixture
 def gate(tmp_path: Path) -> Iterator[Gate]:
     gate = Gate(tmp_path)
     yield gate
@@ -792,7 +784,7 @@ def test_a_file_that_is_not_a_study_is_one_sentence(bounce: Terminal, harm: Any,
 def test_a_study_where_nothing_can_be_written_is_refused(bounce: Terminal) -> None:
     for path, said in (
         ("/proc/a.db", "its folder cannot be written to"),
-        ("no/a.db", "no for the study a.db does not exist"),
+        ("no/a.db", "the folder no for the study a.db does not exist"),
     ):
         for command in ("run", "ask"):
             refused = bounce(command, bounce.spec(), "--study", path)

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,6 @@ from terminal import PARAMETERS, Gate, Said, Terminal
 
 PAST = "x,deep,kernel,value,page\n0.5,yes,rbf,3.5,12\n0.25,no,poly,2.5,\n"
 FLASK = '\n[[parameters]]\nname = "flask"\ntype = "integer"\nlow = 1\nhigh = 9\n'
-
-
-@pytest.fixture
-def bounce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Terminal:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", sys.path[:])
-    monkeypatch.setenv("COLUMNS", "100")
-    return Terminal(tmp_path, monkeypatch, capfd)
 
 
 def by_hand(bounce: Terminal, **keys: Any) -> Path:

@@ -61,7 +61,7 @@ def test_an_objective_that_changes_the_folder_does_not_lose_the_study(
 
     with Study.open("a.db", space=mixed(), budget=4, seed=0) as study:
         study.run(wanders)
-        assert study.path == tmp_path / "a.db"
+        assert study.path == Path("a.db")
         assert [trial.state for trial in study.trials] == ["done"] * 4
     assert not list((tmp_path / "elsewhere").iterdir())
 

@@ -23,7 +23,6 @@ def check(target: AnyPath, study: StudyPath = None) -> None:
     for sentence in found:
         print(f"bounce: {sentence}", file=sys.stderr)
     if found:
-        print(f"bounce: bounce repair {path} --out NEW.db saves what is intact", file=sys.stderr)
         raise typer.Exit(1)
     print(f"{path} is whole")
 

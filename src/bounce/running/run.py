@@ -38,6 +38,7 @@ logger = logging.getLogger("bounce")
 
 TRIES = 3  # of a trial on a cluster, of which some machines cannot evaluate anything
 OF_THE_MACHINE = (MachineFailed, ImportError, AttributeError, pickle.UnpicklingError, OSError)
+LAST_TRIES = 30  # of a trial for which no other evaluation can be waited for
 DEATHS = 2  # evaluations of a trial in which the process of the run died, after which it is not tried again
 DIED = (
     "the process of the run ended twice while this trial was evaluated; bounce retry evaluates it again, and with "
@@ -226,14 +227,16 @@ class Run:
         """Try a trial again after a fault of a machine; end the run if that does not help.
 
         The machines of a cluster differ, and an idle one that is broken is often chosen again. So a trial that was
-        tried a few times waits until another evaluation has returned. On one machine there is no other to try.
+        tried a few times waits until another evaluation has returned. If none is running, it is tried more often. On
+        one machine there is no other to try.
         """
         self._faults[trial.id] += 1
         alone = isinstance(self._executor, Inline | Pool | ThreadPoolExecutor | ProcessPoolExecutor)
-        if not alone and (self._faults[trial.id] < TRIES or self._out):
+        tries = TRIES if self._out else LAST_TRIES
+        if not alone and (self._faults[trial.id] < tries or self._out):
             if self._submitted[trial.id] == 1:
                 logger.warning("trial %d is evaluated again, no worker could do so: %s", trial.id, said(error))
-            if self._faults[trial.id] < TRIES:
+            if self._faults[trial.id] < tries:
                 self._requeue(trial)
             else:
                 self._waiting.append(trial)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from bounce.errors import InvalidState, InvalidStudy, StorageFailed, StudyLocked
 from bounce.optimizer.bounce import Bounce
+from bounce.study import schema
 from bounce.study.history import Entry
 from bounce.study.lock import Lock
-from bounce.study.schema import MIGRATIONS
 from bounce.study.storage import Changes, Storage
 
 LONGEST = 200  # characters quoted from the error of a damaged study
@@ -177,7 +177,7 @@ class Keeper:
             version = self.storage.version
             if version:
                 optimizer = self.optimizer  # as the file has it, for the time of the lock
-                if version < len(MIGRATIONS):
+                if version < len(schema.MIGRATIONS):
                     assert self._known is not None
                     self._known = self.storage.migrate(optimizer.changes([]), self._known[0]), optimizer
                 if self.storage.runner is not None:

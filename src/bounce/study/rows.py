@@ -25,11 +25,18 @@ HEAD = (
 )
 """The columns of the study, its digest apart."""
 
+MOST = 2**53  # revisions at most
+
 Row = dict[str, Any]
 
 
 class Unfit(Exception):
     """A file is not a whole study; the message says what it is, with the file as its subject."""
+
+    @property
+    def damaged(self) -> bool:
+        """Whether it may be a study all the same, of which something can be saved."""
+        return str(self).startswith("is damaged")
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,9 @@ def read(connection: sqlite3.Connection) -> Content:
         connection.execute("ROLLBACK")
     if len(studies) != 1:
         raise Unfit("is damaged: a row is missing")
+    revision = studies[0]["revision"]
+    if not isinstance(revision, int) or not 0 <= revision < MOST:
+        raise Unfit(f"is damaged: its revision is {revision!r}")
     if verified:
         (study,) = studies
         for name, found in (("trials", trials), ("history", history)):

@@ -108,7 +108,7 @@ class Storage:
     @property
     def revision(self) -> int:
         """A number that grows with every change."""
-        return int(self._reading(_revision))
+        return self._reading(_revision)
 
     @property
     def runner(self) -> str | None:
@@ -130,7 +130,7 @@ class Storage:
                         trial[name] = json.loads(trial[name])
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidStudy(f"{self.path} is damaged: {error}") from error
-        return int(content.study["revision"]), state | {"trials": content.trials}
+        return content.study["revision"], state | {"trials": content.trials}
 
     def history(self) -> list[Entry]:
         """Return what was changed by hand, oldest first; a file of the first format has nothing."""
@@ -307,7 +307,8 @@ class Storage:
         try:
             yield
         except rows.Unfit as error:
-            raise InvalidStudy(f"{self.path} {error}") from error
+            hint = f". To save what is intact: bounce repair {self.path} --out NEW.db" if error.damaged else ""
+            raise InvalidStudy(f"{self.path} {error}{hint}") from error
         except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
             if "decode" in str(error):  # Python's own error, for text that is not UTF-8
                 raise InvalidStudy(f"{self.path} is damaged: {error}") from error
@@ -323,7 +324,7 @@ def _run_scripts(connection: sqlite3.Connection, scripts: Sequence[str]) -> None
 
 def _revision(connection: sqlite3.Connection) -> int:
     (revision,) = _one(connection, "SELECT revision FROM study")
-    return int(revision)
+    return revision if isinstance(revision, int) else -1  # which `rows.read` refuses
 
 
 def _one(connection: sqlite3.Connection, query: str) -> tuple[Any, ...]:

@@ -59,7 +59,7 @@ class Study:
         The space and options must agree with the stored ones, except for a larger budget, which extends the run.
         Without a path the study is kept in memory only.
         """
-        file = None if path is None else Path(path).absolute()  # the objective may change the folder
+        file = None if path is None else Path(path)
         given: dict[str, Any] = dict(options) if budget is None else {"budget": budget, **options}
         first = None
         if file is None or not file.exists() or file.stat().st_size == 0:

@@ -319,7 +319,7 @@ class Embedding:
         sound = sound and not self.mirrored[self.inputs.combinatorial].any()
         for part in self.members if sound else ():
             sound = sound and len({self.inputs.kinds[i] for i in part}) == 1
-            sound = sound and len({len(self.tables[i]) for i in part}) == 1
+            sound = sound and len({self.tables[i].shape for i in part}) == 1 and self.tables[part[0]].ndim == 1
         if len(self.knots):
             bent = np.flatnonzero(np.isfinite(self.knots).any(axis=1))
             at, own = self.knots[bent].T
