@@ -416,3 +416,27 @@ def test_what_an_evaluator_raises_in_this_process_is_not_blamed_on_an_executor()
 
     with Study.open(space=binary(8), budget=9, seed=0) as study, pytest.raises(ZeroDivisionError, match="a fault"):
         study.run(Broken(count_ones))
+
+
+def test_what_an_evaluation_raises_is_cut_in_the_study_and_kept_in_full_on_request(tmp_path: Path) -> None:
+    long = "x" * 50_000
+
+    def objective(point: dict[str, Any]) -> float:
+        if next(iter(point.values())):
+            raise ValueError(long)
+        return 1.0
+
+    result = bounce.minimize(objective, binary(12), budget=8, seed=0, max_failures=20, logs=tmp_path / "errors")
+    failed = [trial for trial in result.trials if trial.state == "failed"]
+    assert failed
+    assert all(len(trial.error or "") <= 2000 for trial in failed)
+    assert sorted(path.name for path in (tmp_path / "errors").iterdir()) == [f"{t.id:05d}.err" for t in failed]
+    text = (tmp_path / "errors" / f"{failed[0].id:05d}.err").read_text()
+    assert f"ValueError: {long}" in text
+    assert "in objective" in text  # the traceback
+
+
+def test_a_log_that_cannot_be_written_is_a_fault_of_the_machine(tmp_path: Path) -> None:
+    (tmp_path / "errors").write_text("a file, not a folder")
+    with pytest.raises(bounce.MachineFailed, match=r"trial 0 could not be evaluated .*00000\.err could not be written"):
+        bounce.minimize(lambda point: 1 / 0, binary(12), budget=8, seed=0, logs=tmp_path / "errors")

@@ -326,7 +326,7 @@ def test_a_python_objective_is_imported_from_the_folder_of_the_spec(tmp_path: Pa
     written(tmp_path, "offset = 10\n", "beside.py")
     spec = load(written(tmp_path, "timeout = 5\nobjective = 'simulation:loss'\n" + GOOD))
     evaluator = spec.evaluator()
-    assert evaluator == Imported("simulation:loss", tmp_path)
+    assert evaluator == Imported("simulation:loss", tmp_path, tmp_path / "study.trials")
     assert isinstance(evaluator, Imported)
     assert not evaluator.own_process
     assert evaluator.within(3) == evaluator

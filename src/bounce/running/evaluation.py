@@ -13,9 +13,10 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from bounce.errors import EvaluationFailed, InvalidTell
+from bounce.errors import EvaluationFailed, InvalidTell, MachineFailed
 from bounce.text import told
 from bounce.trial import Trial, finite
 
@@ -70,9 +71,13 @@ class Evaluator(Protocol):
 
 @dataclass(frozen=True)
 class Function:
-    """A Python function of a point, as an evaluator."""
+    """A Python function of a point, as an evaluator.
+
+    What an evaluation raises is written in full to a file such as `00017.err` in `logs`, if that is given.
+    """
 
     objective: Objective
+    logs: Path | None = None
     own_process: ClassVar[bool] = False
 
     def within(self, seconds: float, /) -> Function:
@@ -89,7 +94,10 @@ class Function:
             except InvalidTell:
                 raise EvaluationFailed(f"the objective must return a finite number, not {value!r}") from None
         except Exception as error:
-            return Outcome(None, said(error), time.perf_counter() - start, error, _traceback(error))
+            text = _traceback(error)
+            if self.logs is not None:
+                _log(self.logs, trial, text or said(error))
+            return Outcome(None, said(error), time.perf_counter() - start, error, text)
         return Outcome(number, None, time.perf_counter() - start)
 
     def stop(self) -> None:
@@ -126,6 +134,16 @@ def _interruptible() -> bool:
     """Return whether Ctrl-C raises an exception here."""
     main = threading.current_thread() is threading.main_thread()
     return main and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+
+def _log(folder: Path, trial: Trial, text: str) -> None:
+    """Write a text to the file of a trial; a fault of the disk is one of the machine."""
+    path = folder / f"{trial.id:05d}.err"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise MachineFailed(f"{path} could not be written: {said(error)}") from error
 
 
 def _traceback(error: BaseException) -> str | None:

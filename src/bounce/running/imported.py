@@ -19,11 +19,12 @@ from bounce.trial import Trial
 class Imported:
     """A function in a module as an evaluator; only its name is sent to other processes.
 
-    `folder` is searched for the module first.
+    `folder` is searched for the module first. `logs` is that of `Function`.
     """
 
     name: str
     folder: Path
+    logs: Path | None = None
     own_process: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -74,7 +75,7 @@ class Imported:
             function = self.function()
         except InvalidOption as error:
             raise MachineFailed(str(error)) from error
-        return Function(function).evaluate(trial)
+        return Function(function, self.logs).evaluate(trial)
 
     def stop(self) -> None:
         """Do nothing: a function ends with its process."""

@@ -68,17 +68,17 @@ class Spec:
     def evaluator(self, study: Path | None = None) -> Evaluator | None:
         """Return what evaluates a trial, or None if people do; refuse a program or function that does not exist.
 
-        A command's output is kept beside the study.
+        A command's output is kept beside the study, and what a function raises.
         """
         try:
+            kept = (study or self.study).absolute()
+            logs = kept.with_name(kept.name.removesuffix(".db") + ".trials")
             if self.command is not None:
-                kept = study or self.study
-                logs = kept.with_name(kept.name.removesuffix(".db") + ".trials")
                 command = Command(self.command, self.timeout, self.path.parent, logs)
                 command.check(self.space)
                 return command
             if self.objective is not None:
-                imported = Imported(self.objective, self.path.parent)
+                imported = Imported(self.objective, self.path.parent, logs)
                 imported.function()
                 return imported
         except InvalidInput as error:

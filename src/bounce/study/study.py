@@ -367,6 +367,7 @@ class Study:
         batch_size: int | None = None,
         timeout: float | None = None,
         max_failures: int = ALIKE,
+        logs: str | os.PathLike[str] | None = None,
         callbacks: Iterable[Callable[[Trial], None]] = (),
     ) -> Result:
         """Evaluate until the budget is spent: first the pending trials, then new ones.
@@ -374,7 +375,8 @@ class Study:
         At most `workers` evaluations run at a time, and `batch_size` trials (the study's by default) are asked for
         whenever that many workers are free. The default is one worker, which is this process. More workers are
         processes that Bounce starts, or those of the `executor`, of which by default as many are used as a batch has
-        trials. `timeout` limits the seconds of each evaluation.
+        trials. `timeout` limits the seconds of each evaluation. What an evaluation raises is cut in the study, and kept
+        in full in files of the folder `logs`, if one is given.
 
         An evaluation that raises, or returns anything but a finite number, fails its trial, and the run continues.
         If the first `max_failures` evaluations of the run all fail with the same error and the study has no value yet,
@@ -384,7 +386,7 @@ class Study:
         for running evaluations, a second one stops at once. An exception that ends the run has the result so far as its
         attribute `result`.
         """
-        evaluator = _evaluator(objective)
+        evaluator = _evaluator(objective, logs)
         batch_size = self.options["batch_size"] if batch_size is None else whole("batch_size", batch_size, 1)
         workers = (1 if executor is None else batch_size) if workers is None else whole("workers", workers, 1)
         plan = Plan(workers, batch_size, whole("max_failures", max_failures, 1), checked_callbacks(callbacks))
@@ -458,9 +460,11 @@ def _deviations(optimizer: Bounce, before: Mapping[int, Trial], ids: Iterable[in
     return [Entry.edit("tell", before[trial.id], trial) for trial in after if trial.point != before[trial.id].point]
 
 
-def _evaluator(objective: Objective | Evaluator) -> Evaluator:
+def _evaluator(objective: Objective | Evaluator, logs: str | os.PathLike[str] | None) -> Evaluator:
     if isinstance(objective, Evaluator):
+        if logs is not None:
+            raise InvalidOption("logs is for a Python function: an evaluator has its own", option="logs")
         return copy(objective)  # an evaluator that was stopped stays stopped, so each run has its own
     if not callable(objective):
         raise InvalidOption(f"objective must be a function of a point, not {objective!r}", option="objective")
-    return Function(objective)
+    return Function(objective, None if logs is None else Path(logs).absolute())
