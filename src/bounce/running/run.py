@@ -38,7 +38,8 @@ logger = logging.getLogger("bounce")
 
 TRIES = 3  # of a trial on a cluster, of which some machines cannot evaluate anything
 OF_THE_MACHINE = (MachineFailed, ImportError, AttributeError, pickle.UnpicklingError, OSError)
-LAST_TRIES = 30  # of a trial for which no other evaluation can be waited for
+LAST_TRIES = 10  # of a trial for which no other evaluation can be waited for
+ASIDE = 0.5  # seconds for which a machine that may be broken is kept busy
 DEATHS = 2  # evaluations of a trial in which the process of the run died, after which it is not tried again
 DIED = (
     "the process of the run ended twice while this trial was evaluated; bounce retry evaluates it again, and with "
@@ -86,6 +87,7 @@ class Run:
         self._submitted: Counter[int] = Counter()
         self._again: set[int] = set()
         self._faults: Counter[int] = Counter()
+        self._aside: list[Future[None]] = []
         self._waiting: list[Trial] = []
         self._own: Pool | None = None
         self._works = False
@@ -154,6 +156,7 @@ class Run:
         self._submitted[trial.id] += 1
         if self._inline:
             call, arguments = self._here, (trial,)
+        self._set_aside(self._faults[trial.id] - TRIES + 1)
         try:
             future = self._executor.submit(call, *arguments)
         except BrokenExecutor as error:
@@ -164,6 +167,15 @@ class Run:
                 raise
             raise ExecutorFailed(f"the executor takes no more evaluations ({said(error)})") from error
         self._out[future] = trial
+
+    def _set_aside(self, n: int) -> None:
+        """Keep some machines busy for a moment, so that an executor which prefers a broken one chooses another.
+
+        Their number differs from try to try, since the executor's choice depends on it.
+        """
+        if n > 0:
+            wait(self._aside)
+            self._aside = [self._executor.submit(time.sleep, ASIDE) for _ in range(n % self._plan.workers)]
 
     def _here(self, trial: Trial) -> Outcome:
         """Evaluate in this process; what the objective raises to end it is a failure, unless a signal raised it.
@@ -227,8 +239,8 @@ class Run:
         """Try a trial again after a fault of a machine; end the run if that does not help.
 
         The machines of a cluster differ, and an idle one that is broken is often chosen again. So a trial that was
-        tried a few times waits until another evaluation has returned. If none is running, it is tried more often. On
-        one machine there is no other to try.
+        tried a few times waits until another evaluation has returned. If none is running, it is tried more often,
+        while other calls keep some machines busy (`_set_aside`). On one machine there is no other to try.
         """
         self._faults[trial.id] += 1
         alone = isinstance(self._executor, Inline | Pool | ThreadPoolExecutor | ProcessPoolExecutor)
