@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from bounce import Binary, Categorical, InvalidTell, Real, Space, Study
+from bounce.spec.spec import load
 from terminal import PARAMETERS, Gate, Said, Terminal
 
 PAST = "x,deep,kernel,value,page\n0.5,yes,rbf,3.5,12\n0.25,no,poly,2.5,\n"
@@ -137,7 +138,7 @@ def test_tables_of_spreadsheets_that_cannot_be_read_are_explained(
     bounce: Terminal, table: str | bytes, wrong: str
 ) -> None:
     assert refused(bounce("add", by_hand(bounce), write(bounce, table))) == f"bounce: t.csv, row 1: {wrong}\n"
-    assert bounce.trials("a.db") == []
+    assert not (bounce.folder / "a.db").exists()
 
 
 def test_byte_order_marks_line_ends_and_empty_columns_of_spreadsheets_do_no_harm(bounce: Terminal) -> None:
@@ -176,7 +177,7 @@ def test_a_table_of_points_without_a_parameter_is_refused(bounce: Terminal) -> N
     assert "must be called 'x'" in refused(bounce("enqueue", "a.toml", write(bounce, "x (mol),deep\n0.5,yes\n")))
     assert "must lie between" in refused(bounce("enqueue", "a.toml", write(bounce, "x\n0.5\n1.5\n")))
     assert "no rows below the header" in refused(bounce("enqueue", "a.toml", write(bounce, "x,deep\n")))
-    assert bounce.trials("a.db") == []
+    assert not (bounce.folder / "a.db").exists()
 
 
 def test_starts_of_a_spec_are_tried_first(bounce: Terminal) -> None:
@@ -196,8 +197,8 @@ def test_starts_that_come_too_late_are_pointed_out(bounce: Terminal) -> None:
 
 
 def test_starts_are_not_lost_if_the_first_command_was_killed(bounce: Terminal) -> None:
-    spec = by_hand(bounce)
-    bounce("add", spec, write(bounce, "x\n"))  # refused, but the study exists
+    spec = load(by_hand(bounce))
+    Study.open("a.db", space=spec.space, **spec.settings).close()  # what a process that is killed then leaves
     assert bounce.trials("a.db") == []
     by_hand(bounce, parameters=PARAMETERS + "\n[[start]]\nx = 0.5\n")
     bounce("ask", "a.toml")
@@ -560,3 +561,48 @@ def test_a_study_of_the_first_version_takes_what_people_know(bounce: Terminal) -
     assert len(after) == len(before)
     assert after[done["id"]]["value"] == 0.5
     assert actions(bounce) == ["correct", "note"]
+
+
+def test_a_sheet_that_repeats_a_failure_does_not_undo_a_retry(bounce: Terminal) -> None:
+    by_hand(bounce)
+    bounce("ask", "a.toml", "-n", "2")
+    sheet = "id,value,error\n0,0.5,\n1,failed,cracked\n"
+    assert tell(bounce, sheet).code == 0
+    assert bounce("retry", "a.db", "1").code == 0
+    refused = tell(bounce, sheet)
+    assert refused.code == 2
+    assert "trial 1 was retried after this failure: leave its value empty until there is a result" in refused.err
+    assert states(bounce)[1] == "pending"
+    assert tell(bounce, "id,value,error\n0,0.5,\n1,failed,cracked again\n").code == 0
+    assert states(bounce)[1] == "failed"
+
+
+def test_a_table_with_a_mistake_makes_no_study(bounce: Terminal) -> None:
+    by_hand(bounce)
+    for command in ("add", "enqueue"):
+        assert bounce(command, "a.toml", write(bounce, "kernel,x,value\nnonsense,0.5,\n")).code == 2
+    assert not (bounce.folder / "a.db").exists()
+
+
+def test_a_point_to_try_with_a_value_is_a_result(bounce: Terminal) -> None:
+    by_hand(bounce)
+    refused = bounce("enqueue", "a.toml", write(bounce, "x,value\n0.5,7\n"))
+    assert refused.code == 2
+    assert "row 2: a point to try has no value yet: bounce add takes results" in refused.err
+
+
+def test_results_of_a_study_with_another_direction_are_refused(bounce: Terminal) -> None:
+    bounce("run", bounce.spec("other", direction="maximize"), "--quiet")
+    bounce("run", bounce.spec(), "--quiet")
+    refused = bounce("add", "a.db", "other.db")
+    assert refused.code == 2
+    assert "other.db is a study to maximize, and this one to minimize" in refused.err
+
+
+def test_columns_keep_the_order_of_the_spec_beside_partial_points(bounce: Terminal) -> None:
+    by_hand(bounce)
+    bounce("enqueue", "a.toml", write(bounce, "x\n0.5\n"))
+    whole = [line for line in bounce("ask", "a.toml", "-n", "2", "--format", "csv").out.splitlines() if line]
+    bounce("enqueue", "a.toml", write(bounce, "x\n0.25\n"))
+    listed = bounce("trials", "a.db", "--format", "csv").out.splitlines()
+    assert listed[0].startswith(whole[0].removesuffix(",value").split(",value")[0])

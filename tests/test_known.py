@@ -532,3 +532,20 @@ def test_a_failure_whose_text_is_not_unicode_is_kept() -> None:
     optimizer = Bounce(SPACE, 10, seed=0)
     optimizer.fail(optimizer.ask(), "cannot open 'caf\udce9.txt'")
     assert reopened(optimizer).trial(0).error == "cannot open 'caf\\udce9.txt'"
+
+
+def test_a_partial_point_stays_while_the_parameters_it_leaves_open_change() -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    (queued, doomed) = optimizer.enqueue([{"c": "b"}, {"a": 0.05}])
+    narrow = [Real("a", 0.5, 1.0) if p.name == "a" else p for p in SPACE.parameters]
+    assert [trial.id for trial in optimizer.change(Space(narrow))] == [doomed.id]
+    assert optimizer.trial(queued.id).point == {"c": "b"}
+    (trial,) = optimizer.ask()
+    assert trial.point["c"] == "b"
+    assert 0.5 <= float(trial.point["a"]) <= 1.0  # type: ignore[arg-type]
+
+
+def test_a_value_of_none_is_named_as_it_was_given() -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    with pytest.raises(InvalidTell, match="not None: call fail"):
+        optimizer.tell(optimizer.ask(), [None])

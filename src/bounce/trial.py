@@ -70,9 +70,14 @@ def column(name: str) -> str:
 
 
 def parameters_of(trials: Iterable[Trial]) -> list[str]:
-    """Return the names in the points of trials, which differ where the space was changed: the newest first."""
-    names = dict.fromkeys(name for trial in trials if trial.state != "outside" for name in trial.point)
-    return list(names | dict.fromkeys(name for trial in trials for name in trial.point))
+    """Return the names in the points of trials, which differ where the space was changed: the newest first.
+
+    Points that leave parameters open do not change the order.
+    """
+    given = list(trials)
+    inside = max((trial.point for trial in given if trial.state != "outside"), key=len, default={})
+    names = dict.fromkeys(inside) | dict.fromkeys(name for t in given if t.state != "outside" for name in t.point)
+    return list(names | dict.fromkeys(name for trial in given for name in trial.point))
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,32 @@ def test_a_damaged_study_is_found_refused_and_repaired(bounce: Terminal) -> None
     assert "row 2 of its table trials is not what was written" in found.err
     saved = bounce("repair", "a.db", "--out", "saved.db")
     assert (saved.code, saved.err) == (0, "")
-    assert saved.out == f"saved.db is written with {len(trials) - 1} values; lost: trials 2\n"
-    assert [trial["value"] for trial in bounce.trials("saved.db")] == [t["value"] for t in trials if t["id"] != 2]
+    assert saved.out == f"saved.db is written with {len(trials) - 1} trials; lost: 2\n"
+    after = bounce.trials("saved.db")
+    assert [t["value"] for t in after] == [None if t["id"] == 2 else t["value"] for t in trials]
+    assert after[2]["notes"] == {"note": "lost: its row in the file was damaged"}
     assert bounce("repair", "a.db", "--out", "saved.db").code == 2
+
+
+def test_a_repair_of_a_whole_study_is_a_copy(bounce: Terminal) -> None:
+    bounce("run", bounce.spec(), "--quiet")
+    assert bounce("repair", "a.db", "--out", "b.db") == Said(0, "a.db is whole; b.db is a copy of it\n", "")
+    assert bounce.trials("b.db") == bounce.trials("a.db")
+
+
+def test_a_study_that_was_emptied_is_not_begun_again_in_silence(bounce: Terminal) -> None:
+    bounce("run", bounce.spec(), "--quiet")
+    (bounce.folder / "a.db").write_bytes(b"")
+    for command in ("run", "ask"):
+        refused = bounce(command, bounce.spec())
+        assert refused.code == 2
+        assert "a.db is empty, but it was a study: restore it from a backup" in refused.err
+
+
+def test_looking_at_a_study_makes_no_files(bounce: Terminal) -> None:
+    bounce("run", bounce.spec(), "--quiet")
+    for name in ("a.db.lock", "a.db.queue"):
+        (bounce.folder / name).unlink()
+    for command in ("status", "best", "trials", "history", "check"):
+        assert bounce(command, "a.db").code == 0
+    assert sorted(path.name for path in bounce.folder.iterdir() if path.name.startswith("a.db")) == ["a.db"]

@@ -34,15 +34,19 @@ def repair(
 ) -> None:
     """Save what is intact in a damaged study to a new file.
 
-    The damaged file is not changed. If only its history is damaged, the new study continues as the old one would have.
-    Otherwise all intact values are known results of a new study with the same parameters and options, and the rest of
-    the budget is left.
+    The damaged file is not changed. Trials keep their ids and states. A trial that is lost keeps its id, outside the
+    space.
     """
+    from bounce.study.repair import check as damages
     from bounce.study.repair import repair as save
 
-    done = save(path_of(target, study), out)
-    if done.exact:
-        print(f"{done.path} is written: all trials are intact, and the run continues as before")
-        return
-    ids = ", ".join(map(str, done.lost[:20])) + (", ..." if len(done.lost) > 20 else "")
-    print(f"{done.path} is written with {done.saved} values" + (f"; lost: trials {ids}" if done.lost else ""))
+    path = path_of(target, study)
+    whole = not damages(path)
+    done = save(path, out)
+    if whole:
+        print(f"{path} is whole; {done.path} is a copy of it")
+    elif done.exact:
+        print(f"{done.path} is written: all {done.saved} trials are intact, and the run continues as before")
+    else:
+        lost = f"; lost: {', '.join(map(str, done.lost))}" if done.lost else ""
+        print(f"{done.path} is written with {done.saved} trials{lost}")

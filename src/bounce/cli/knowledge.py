@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bounce.cli.studies import AnyPath, StudyPath, open_study, table
+from bounce.cli.studies import AnyPath, Change, StudyPath, open_study, space_before, table
 
 if TYPE_CHECKING:
     from bounce.spec.reading import Past
@@ -29,6 +29,7 @@ def add(
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Leave out rows with a mistake, and print what was wrong.")
     ] = False,
+    change: Change = False,
     reason: Reason = None,
 ) -> None:
     """Add results that Bounce did not ask for.
@@ -36,11 +37,14 @@ def add(
     They may be past data, experiments of your own or the trials of another study. They cost no budget. The model learns
     from them, and the search begins around the best of them.
     """
-    with open_study(target, study, create=True) as opened:
-        if source.suffix.lower() == ".db":
+    of_study = source.suffix.lower() == ".db"
+    space = None if of_study else space_before(target, study)
+    past = None if space is None else table(source, space).past(skip_invalid=skip_invalid)  # before a study is made
+    with open_study(target, study, create=True, change=change) as opened:
+        if of_study:
             past = _of_study(source, opened, skip_invalid=skip_invalid)
-        else:
-            past = table(source, opened).past(skip_invalid=skip_invalid)
+        elif past is None:
+            past = table(source, opened.space).past(skip_invalid=skip_invalid)
         opened.add(past.points, past.values, notes=past.notes, reason=reason or f"bounce add {source}")
         for sentence in past.skipped:
             typer.echo(f"skipped: {sentence}", err=True)
@@ -60,6 +64,11 @@ def _of_study(path: Path, opened: Study, *, skip_invalid: bool) -> Past:
     if opened.path is not None and path.samefile(opened.path):
         raise InvalidStudy(f"{path} is the study itself: give another one")
     with Study.open(path) as other:
+        if other.options["direction"] != opened.options["direction"]:
+            raise InvalidStudy(
+                f"{path} is a study to {other.options['direction']}, and this one to {opened.options['direction']}: "
+                "export it, change the sign of its values if needed, and add the table"
+            )
         for trial in other.trials:
             if trial.value is None:
                 continue
@@ -81,14 +90,17 @@ def enqueue(
     target: AnyPath,
     source: Annotated[Path, typer.Argument(metavar="POINTS", help="A CSV file with a column per parameter.")],
     study: StudyPath = None,
+    change: Change = False,
     reason: Reason = None,
 ) -> None:
     """Queue points to be tried next, in file order.
 
     Empty cells are filled in when the point is asked for, from the best point so far or at random.
     """
-    with open_study(target, study, create=True) as opened:
-        points, notes = table(source, opened).points()
+    space = space_before(target, study)
+    read = None if space is None else table(source, space).points()  # before a study is made
+    with open_study(target, study, create=True, change=change) as opened:
+        points, notes = table(source, opened.space).points() if read is None else read
         queued = opened.enqueue(points, notes=notes, reason=reason)
         print(f"{len(queued)} queued; {opened.remaining} left to ask")
 

@@ -17,6 +17,7 @@ from bounce.cli.outputs import check_plot
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bounce.spaces.space import Space
     from bounce.spec.reading import Table
     from bounce.spec.spec import Spec
     from bounce.study.study import Study
@@ -132,20 +133,32 @@ def tell(
     unchanged, so the same file can be submitted repeatedly. Other columns are kept as notes.
     """
     with open_study(target, study) as opened:
-        told = table(results, opened).results(opened.trials, as_used=as_used)
+        retries = [entry for entry in opened.history if entry.action == "retry" and entry.trial is not None]
+        retried = {entry.trial: (entry.before or {}).get("error") for entry in retries if entry.trial is not None}
+        told = table(results, opened.space).results(opened.trials, as_used=as_used, retried=retried)
         opened.settle(told.outcomes)
         status = opened.status
         again = f", {len(told.unchanged)} unchanged" if told.unchanged else ""
         print(f"{len(told.outcomes)} stored{again}; {status.pending} pending, {status.remaining} left to ask")
 
 
-def table(source: Path, study: Study) -> Table:
-    """Return a CSV file for a study, or standard input."""
+def table(source: Path, space: Space) -> Table:
+    """Return a CSV file for a study with this space, or standard input."""
     from bounce.spec.reading import Table
 
     if str(source) == "-":
-        return Table(sys.stdin.buffer.read(), study.space, "standard input")
-    return Table(source, study.space)
+        return Table(sys.stdin.buffer.read(), space, "standard input")
+    return Table(source, space)
+
+
+def space_before(target: Path, study: Path | None) -> Space | None:
+    """Return the space of a spec whose study does not exist yet; otherwise None."""
+    from bounce.spec.spec import load
+
+    if target.suffix.lower() != ".toml":
+        return None
+    described = load(target)
+    return None if place(described, study).exists() else described.space
 
 
 def trials(

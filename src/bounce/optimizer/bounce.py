@@ -209,8 +209,7 @@ class Bounce:
                 raise InvalidTell(f"{len(ids)} trials need {len(ids)} {what}, not {len(given)}")
         notes = {} if note is None else {"note": str(note)}
         return self.settle(
-            # None would mean a failure; as a value it is refused
-            Outcome(i, math.nan if value is None else value, point=own, seconds=seconds, notes=notes)
+            Outcome(i, _given(value), point=own, seconds=seconds, notes=notes)
             for i, value, own in zip(ids, several, used, strict=True)
         )
 
@@ -458,6 +457,13 @@ class Bounce:
             in_input=stage.embedding.is_input,
         )
         self._head = replace(self._head, stage=replace(stage, region=region))
+
+
+def _given(value: Any) -> Any:
+    """Return a value; refuse None, which means a failure."""
+    if value is None:
+        raise InvalidTell("a value must be a finite number, not None: call fail for a trial without a value")
+    return value
 
 
 def _snapshot(record: Record) -> Trial:

@@ -297,9 +297,10 @@ class Ledger:
         for record in self.records:
             trial = record.trial
             point = None
-            if record.was is None:
-                whole = self.space.decode(record.codes[None])[0] if record.free else trial.point
-                point = change.translated(whole, record.former)
+            if record.free:
+                point = change.completed(trial.point, record.former)
+            elif record.was is None:
+                point = change.translated(trial.point, record.former)
             elif record.was != "withdrawn":
                 point = change.returned(trial.point)
             try:

@@ -30,7 +30,7 @@ class Interrupt:
         if threading.current_thread() is threading.main_thread():
             for number in (getattr(signal, name) for name in WATCHED if hasattr(signal, name)):
                 handler = signal.getsignal(number)
-                if callable(handler):
+                if callable(handler) or handler is signal.SIG_DFL:
                     own = self._handle if handler is signal.default_int_handler else self._noting(handler)
                     signal.signal(number, own)
                     self._before[number] = own, handler
@@ -41,10 +41,12 @@ class Interrupt:
             if signal.getsignal(number) is own:
                 signal.signal(number, handler)
 
-    def _noting(self, handler: Callable[..., Any]) -> Callable[..., Any]:
-        def noted(*arguments: Any) -> Any:
+    def _noting(self, handler: Callable[..., Any] | signal.Handlers) -> Callable[..., Any]:
+        def noted(number: int, frame: Any) -> Any:
             self.arrived = True
-            return handler(*arguments)
+            if not callable(handler):  # the default, which would end the process without a trace
+                raise SystemExit(128 + number)
+            return handler(number, frame)
 
         return noted
 

@@ -56,12 +56,23 @@ class Change:
 
         `former` are its values of parameters that an earlier change removed: they count again if these return.
         """
-        new = [parameter.name for parameter in self.new.parameters]
-        fixed = [p for p in self.old.parameters if p.name not in new and p.name in self.defaults]
-        if any(p.encode(point[p.name]) != p.encode(self.defaults[p.name]) for p in fixed):
+        if self._contradicts_fixed(point):
             return None
         known = self.defaults | dict(former) | dict(point)
-        return {name: known[name] for name in new}
+        return {parameter.name: known[parameter.name] for parameter in self.new.parameters}
+
+    def completed(self, point: Mapping[str, Any], former: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return a point that leaves parameters open in the new space, with any values for these."""
+        if self._contradicts_fixed(point):
+            return None
+        known = self.defaults | dict(former) | dict(point)
+        return {p.name: known.get(p.name, p.decode(0.0)) for p in self.new.parameters}
+
+    def _contradicts_fixed(self, point: Mapping[str, Any]) -> bool:
+        """Return whether a point has another value than the one that a removed parameter was fixed at."""
+        new = {parameter.name for parameter in self.new.parameters}
+        fixed = [p for p in self.old.parameters if p.name not in new and p.name in self.defaults and p.name in point]
+        return any(p.encode(point[p.name]) != p.encode(self.defaults[p.name]) for p in fixed)
 
     def returned(self, point: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return a point that an earlier change left outside, in the new space; None if it has other parameters."""

@@ -169,12 +169,15 @@ class Table:
 
     # Results of trials
 
-    def results(self, trials: Sequence[Trial], *, as_used: bool = False) -> Told:
+    def results(
+        self, trials: Sequence[Trial], *, as_used: bool = False, retried: Mapping[int, str | None] | None = None
+    ) -> Told:
         """Read the results of pending trials.
 
         The columns `id` and `value` are required. A trial has failed if its value or its state is `failed`. A row
         without a value is still pending and is left out, and so is one that says again what is known. Settings that
-        differ from what was asked for are refused, or taken as those that were really used.
+        differ from what was asked for are refused, or taken as those that were really used. `retried` has the reason of
+        each failure after which a trial was retried: a row that says it again is older than that.
         """
         by_id = {trial.id: trial for trial in trials}
         told, seen = Told([], []), dict[int, int]()
@@ -187,6 +190,8 @@ class Table:
             if outcome is None:
                 continue
             used = None if trial.state == "outside" else self._used(line, trial, cells, as_used=as_used)
+            if trial.state == "pending" and outcome.value is None and trial.id in (retried or {}):
+                self._refuse_old_failure(line, trial, outcome, (retried or {})[trial.id])
             if trial.state != "pending":
                 self._repeated(line, trial, outcome)
                 told.unchanged.append(trial.id)
@@ -251,10 +256,20 @@ class Table:
         parameter = self._parameters.get(name)
         return parameter is not None and cell == written(trial.point.get(parameter.name))
 
+    def _refuse_old_failure(self, line: int, trial: Trial, outcome: Outcome, before: str | None) -> None:
+        """Refuse a row that says of a retried trial what was said before."""
+        if outcome.error in (None, before):
+            raise self._error(
+                line,
+                f"trial {trial.id} was retried after this failure: leave its value empty until there is a result. "
+                "If it failed again, write another reason in the column error",
+            )
+
     def _repeated(self, line: int, trial: Trial, outcome: Outcome) -> None:
         """Refuse a row that says of a finished trial what is not known of it."""
         if trial.state in ("queued", "withdrawn") or (trial.state == "outside" and outcome.value != trial.value):
-            hint = ": bounce ask gives it out first" if trial.state == "queued" else ""
+            hints = {"queued": ": bounce ask gives it out first", "outside": ": bounce add takes results like this one"}
+            hint = hints.get(trial.state, "")
             raise self._error(line, f"trial {trial.id} is {trial.state} and cannot be told{hint}")
         if outcome.value != trial.value:
             sentence = f"failed. To give it a value: bounce retry STUDY {trial.id}, then tell it"
@@ -297,7 +312,11 @@ class Table:
 
     def points(self) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
         """Read points to try and their notes: a column per parameter, empty where the choice is open."""
-        found = [(self._settings(line, cells), self._notes(cells)) for line, cells in self._rows(())]
+        found = []
+        for line, cells in self._rows(()):
+            if cells.get("value", "").strip():
+                raise self._error(line, "a point to try has no value yet: bounce add takes results")
+            found.append((self._settings(line, cells), self._notes(cells)))
         if not found:
             raise self._error(None, "the table has no rows below the header")
         return [point for point, _ in found], [notes for _, notes in found]

@@ -174,8 +174,8 @@ def _belongs(path: Path, alone: sqlite3.Connection | None, both: sqlite3.Connect
     A journal undoes at most the one transaction that nobody was told of. A log of an earlier format may add many.
     """
     one, two = _identity(alone), _identity(both)
-    if not _has_content(path):  # a process was killed while it created the study
-        return not _has_content(beside(path, "-wal"))
+    if not _has_content(path):
+        return False
     if two is None:
         return one is None  # nothing is whole: the reader says what is damaged
     if one is None:

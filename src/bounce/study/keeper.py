@@ -191,8 +191,8 @@ class Keeper:
         """Who is running the study now; None if nobody is."""
         if self.storage is None or self._lock is None or self._held:
             return f"process {os.getpid()}" if self.running else None
-        if not self.storage.writable:
-            return None
+        if not self.storage.writable or not self._lock.exists:
+            return None  # nobody has ever changed it here
         with suppress(StorageFailed):  # a full disk, on which no run lasts
             if not self._lock.acquire():
                 return self.storage.runner

@@ -25,7 +25,7 @@ class _File:
     """An exclusive lock on a file of its own, which is empty and is never removed."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._connection: sqlite3.Connection | None = None
 
     def acquire(self, until: float) -> bool:
@@ -39,13 +39,14 @@ class _File:
     def _taken(self) -> bool:
         try:
             if self._connection is None:
-                self._connection = sqlite3.connect(self._path, 0.0, isolation_level=None, check_same_thread=False)
+                self._connection = sqlite3.connect(self.path, 0.0, isolation_level=None, check_same_thread=False)
                 weakref.finalize(self, self._connection.close)
+                self._connection.execute("PRAGMA journal_mode = MEMORY")  # nothing is ever written
             self._connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
                 return False
-            raise StorageFailed(f"the study's lock {self._path} could not be used: {error}") from error
+            raise StorageFailed(f"the study's lock {self.path} could not be used: {error}") from error
         return True
 
     def release(self) -> None:
@@ -63,6 +64,11 @@ class Lock:
 
     def __init__(self, study: Path) -> None:
         self._lock, self._gate = (_File(study.with_name(study.name + suffix)) for suffix in (".lock", ".queue"))
+
+    @property
+    def exists(self) -> bool:
+        """Whether anybody has ever wanted it."""
+        return self._lock.path.exists()
 
     def acquire(self, seconds: float = 0.0, *, hopeless: Callable[[], bool] = lambda: False) -> bool:
         """Take the lock, waiting for it for at most this long; return whether it could be had.

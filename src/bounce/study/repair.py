@@ -20,13 +20,13 @@ import numpy as np
 
 from bounce.errors import BounceError, InvalidInput, InvalidStudy
 from bounce.optimizer.bounce import Bounce
-from bounce.optimizer.state import VERSION, upgraded, upgraded_trial
+from bounce.optimizer.state import VERSION, Record, record_to_dict, upgraded, upgraded_trial
 from bounce.spaces.space import Space
 from bounce.study import database, rows, schema
 from bounce.study.history import Entry
 from bounce.study.keeper import Keeper
 from bounce.study.storage import BOTH, CHANGING, FIXED, JSON, PLAIN, Storage
-from bounce.trial import VALUED
+from bounce.trial import Trial
 
 MISSES = 1000  # ids in a row without a readable trial, after which no more are expected
 MOST = 10**7  # ids at most: a damaged one may be any number
@@ -66,16 +66,34 @@ class Saved:
     trials: dict[int, dict[str, Any]] = field(default_factory=dict)
     history: list[Entry] = field(default_factory=list)
     lost: list[int] = field(default_factory=list)
-    """The ids of trials that are known to have been there."""
+    """The ids of trials that were there and could not be read."""
 
-    @property
-    def exact(self) -> Bounce | None:
-        """The optimizer as it was, if everything but the history is intact."""
-        if self.head is None or self.lost or list(self.trials) != list(range(len(self.trials))):
-            return None
-        with suppress(*FATAL):
-            return Bounce.from_state_dict(self.head | {"trials": list(self.trials.values())})
-        return None
+    def optimizer(self) -> tuple[Bounce, bool]:
+        """Return an optimizer with the same trials, and whether it is the one that was there.
+
+        The ids stay what they were: a trial that is lost keeps its place, outside the space.
+        """
+        n = max([*self.trials, *self.lost], default=-1) + 1
+        trials = [self.trials.get(i) or _placeholder(i, self.space) for i in range(n)]
+        if self.head is not None:
+            with suppress(*FATAL):
+                return Bounce.from_state_dict(self.head | {"trials": trials}), not self.lost
+        first = Bounce(self.space, **self.options).state_dict()
+        first["head"]["design"]["used"] = first["head"]["design"]["size"]
+        first["tells"] = 1 + max((trial["told"] for trial in trials if trial["told"] is not None), default=-1)
+        known = [trial | {"stage": 0, "restart": 0} for trial in trials]
+        return Bounce.from_state_dict(first | {"trials": known}), False
+
+
+def _placeholder(i: int, space: Space) -> dict[str, Any]:
+    """Return the document of a trial of which nothing is known."""
+    record = Record(
+        Trial(i, {}, state="outside", notes={"note": "lost: its row in the file was damaged"}),
+        np.zeros(len(space)),
+        batch=i,
+        was="withdrawn",
+    )
+    return record_to_dict(record)
 
 
 @dataclass(frozen=True)
@@ -86,7 +104,7 @@ class Repaired:
     exact: bool
     """Whether the run continues as if nothing had happened."""
     saved: int
-    """How many trials with a value were saved."""
+    """How many trials were saved."""
     lost: list[int]
     """The ids of trials that could not be read."""
 
@@ -94,27 +112,18 @@ class Repaired:
 def repair(path: Path, out: Path) -> Repaired:
     """Save what is intact in a damaged study to a new file.
 
-    If only the history is damaged, the new study is the old one. Otherwise it has the same space and options, the
-    values that are intact as results that cost no budget, and the budget that was left.
+    Trials keep their ids and states. If only the history is damaged, the new study is the old one. If the position of
+    the algorithm is damaged, the search begins again with all results that are intact.
     """
     if out.exists():
         raise InvalidInput(f"{out} already exists: choose another name")
     saved = _salvaged(path)
     if saved is None:
         raise InvalidStudy(f"{path} cannot be repaired: its parameters or its options are lost")
+    optimizer, exact = saved.optimizer()
     note = Entry.now("repair", after={"from": str(path), "lost": saved.lost})
-    exact = saved.exact
-    valued = [trial for trial in saved.trials.values() if trial["state"] in VALUED]
-    if exact is not None:
-        _write(exact, out, [*saved.history, note])
-        return Repaired(out, True, len(valued), [])
-    spent = sum(trial["state"] in ("done", "failed") for trial in saved.trials.values())
-    rest = {"budget": max(1, saved.options["budget"] - spent)}
-    optimizer = Bounce(saved.space, **saved.options | rest)
-    points = saved.space.decode(np.array([trial["codes"] for trial in valued]).reshape(-1, len(saved.space)))
-    optimizer.add(points, [trial["value"] for trial in valued], notes=[trial["notes"] for trial in valued])
     _write(optimizer, out, [*saved.history, note])
-    return Repaired(out, False, len(valued), saved.lost)
+    return Repaired(out, exact, len(saved.trials), saved.lost)
 
 
 def _write(optimizer: Bounce, out: Path, entries: list[Entry]) -> None:

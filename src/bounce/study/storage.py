@@ -13,7 +13,7 @@ import sqlite3
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -71,8 +71,17 @@ class Storage:
                 f"the study {path} does not exist and cannot be created: its folder cannot be written to"
             )
         if self._file.exists():
+            self._refuse_emptied()
             self._reading(self._check)
         self.check_place()
+
+    def _refuse_emptied(self) -> None:
+        """Refuse an empty file whose locks say that it was a study: Bounce leaves no such file."""
+        if self._file.stat().st_size == 0 and database.beside(self._file, ".lock").exists():
+            raise InvalidStudy(
+                f"{self.path} is empty, but it was a study: restore it from a backup. To begin a new one, remove "
+                f"{self.path} and {self.path.name}.lock"
+            )
 
     @staticmethod
     def _check(connection: sqlite3.Connection) -> None:
@@ -113,6 +122,8 @@ class Storage:
     @property
     def runner(self) -> str | None:
         """Who is stored as running the study; valid only while the study is locked."""
+        if not self.exists:
+            return None
         (runner,) = self._reading(lambda connection: _one(connection, "SELECT runner FROM study"))
         return None if runner is None else str(runner)
 
@@ -151,16 +162,30 @@ class Storage:
     # Changes
 
     def create(self, state: Mapping[str, Any]) -> None:
-        """Write the tables and the state of an optimizer without trials, in one transaction."""
-        with self._transaction() as connection:
-            connection.execute(f"PRAGMA application_id = {schema.APPLICATION}")
-            _run_scripts(connection, schema.MIGRATIONS)
-            columns = ("one", "uuid", "revision", "created", *FIXED, *CHANGING)
-            values = (1, uuid.uuid4().hex, 0, now(), *_values(state, FIXED), *_values(state, CHANGING))
-            connection.execute(
-                f"INSERT INTO study ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", values
-            )
-            rows.renew_head(connection)
+        """Write the tables and the state of an optimizer without trials to a new file, and put it in its place.
+
+        So a file without a study in it is never left by a process that was killed.
+        """
+        new = database.beside(self._file, ".new")
+        with self._explained():
+            database.refuse_what_does_not_belong(self._file)
+            for suffix in ("", "-journal"):
+                database.beside(new, suffix).unlink(missing_ok=True)  # of a process that was killed
+            with closing(database.for_writing(new)) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(f"PRAGMA application_id = {schema.APPLICATION}")
+                _run_scripts(connection, schema.MIGRATIONS)
+                columns = ("one", "uuid", "revision", "created", *FIXED, *CHANGING)
+                values = (1, uuid.uuid4().hex, 0, now(), *_values(state, FIXED), *_values(state, CHANGING))
+                connection.execute(
+                    f"INSERT INTO study ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})", values
+                )
+                rows.renew_head(connection)
+                connection.execute("COMMIT")
+            self._forget_reader()
+            os.replace(new, self._file)
+            self._place = None
+            self.check_place()
 
     def migrate(self, documents: Mapping[str, Any], revision: int) -> int:
         """Bring a file to this release's version, in one transaction; return the new revision.
@@ -312,6 +337,10 @@ class Storage:
         except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
             if "decode" in str(error):  # Python's own error, for text that is not UTF-8
                 raise InvalidStudy(f"{self.path} is damaged: {error}") from error
+            raise StorageFailed(f"the study {self.path} could not be read or written: {error}") from error
+        except OSError as error:
+            if isinstance(error, StorageFailed):
+                raise
             raise StorageFailed(f"the study {self.path} could not be read or written: {error}") from error
         except (sqlite3.DatabaseError, UnicodeDecodeError, MemoryError) as error:  # damaged bytes
             raise InvalidStudy(f"{self.path} is not a study, or it is damaged: {error}") from error
