@@ -374,6 +374,22 @@ def test_a_killed_command_leaves_whole_files_and_continues(tmp_path: Path) -> No
     assert Cell(tmp_path, QUICK, RANDOM, 399, 30).missing()
 
 
+@pytest.mark.slow
+def test_a_run_whose_process_dies_is_reported_and_the_next_one_is_made(tmp_path: Path) -> None:
+    endless, short = (Cell(tmp_path, QUICK, RANDOM, 0, n) for n in (10**7, 5))
+    team = crew.Crew([endless, short], jobs=1)
+    try:
+        assert team.begin()
+        team.workers[0].process.kill()
+        assert list(team.ended()) == [(endless, "its process ended with code -9")]
+        assert team.begin()
+        assert list(team.ended()) == [(short, None)]
+        assert not team.begin()
+    finally:
+        team.stop()
+    assert [path.name for path in tmp_path.rglob("*.json")] == ["random-5-seed0.json"]
+
+
 def test_the_time_to_go_is_the_mean_of_the_method() -> None:
     clock = crew.Clock(jobs=2)
     rest = [Cell(Path(), QUICK, Label(name, "random"), 0, 5) for name in ("slow", "quick", "new")]
