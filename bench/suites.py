@@ -1,0 +1,181 @@
+"""Measure methods on problems that the algorithm was not tuned to.
+
+    python bench/suites.py list
+    python bench/suites.py run --group choose --methods bounce,tpe,cmaes,nevergrad,random --seeds 0-4 --jobs 2
+    python bench/suites.py run --group choose --methods bounce:initial_dims=15,bounce:method.caution=1.0
+    python bench/suites.py run --group choose --methods bounce --method early=budget_to_input=50
+    python bench/suites.py table --group choose
+    python bench/suites.py plot --group choose --picture regret.png
+    python bench/suites.py compare early bounce --group choose
+
+The problems are in two groups: `choose`, on which a change of the algorithm may be judged, and `report`, on which
+nothing is chosen (bench/tasks/__init__.py). `paper` has the problems of the paper. A run is a small file in --out. A
+run that exists is not repeated, so everything can be interrupted and continued; delete the files of a label, or use a
+new one, after a change of the code. Only `run` measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import report
+import standings
+import tasks
+from bounce.errors import BounceError, InvalidInput
+from cells import LIMIT, Cell, available, read_all
+from crew import run_all
+from labels import Label, labels
+from quality import numbers
+from regret import MARKS, RANDOM, Board
+
+HERE = Path(__file__).parent
+OUT = HERE / "traces" / "suites"
+RESULTS = HERE / "RESULTS.md"
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+Group = Annotated[str | None, typer.Option(help="choose, report or paper; all by default.")]
+Names = Annotated[str | None, typer.Option(help="Comma-separated names of problems; all of the group by default.")]
+Out = Annotated[Path, typer.Option(help="The folder of the runs.")]
+Evaluations = Annotated[int, typer.Option(min=1, help="Evaluations per run.")]
+Methods = Annotated[str | None, typer.Option(help="Comma-separated labels; all that have runs by default.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Also replace the part of the document.")]
+Document = Annotated[Path, typer.Option(help="The document for --markdown.")]
+
+
+def all_cells(
+    problems: Sequence[str],
+    methods: Sequence[Label],
+    seeds: Sequence[int],
+    out: Path,
+    *,
+    evaluations: int,
+    limit: float = LIMIT,
+) -> list[Cell]:
+    """Return the runs to make, all problems and methods of one seed before the next seed."""
+    return [
+        Cell(out, problem, label, seed, evaluations, limit)
+        for seed in seeds
+        for problem in problems
+        for label in methods
+    ]
+
+
+@app.command()
+def run(
+    *,
+    methods: Annotated[str, typer.Option(help="Labels, such as bounce,tpe,bounce:initial_dims=15.")] = "bounce,random",
+    method: Annotated[list[str] | None, typer.Option(help="A label of your own: NAME=FIELD=VALUE.")] = None,
+    group: Group = None,
+    problems: Names = None,
+    seeds: Annotated[str, typer.Option(help="Such as 0-4 or 0,1,5.")] = "0-4",
+    evaluations: Evaluations = 200,
+    limit: Annotated[float, typer.Option(min=0.1, help="Seconds after which a run is stopped.")] = LIMIT,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
+    out: Out = OUT,
+) -> None:
+    """Make the runs that are missing."""
+    chosen = labels(methods, method or ())
+    usable, reasons = available([entry.name for entry in tasks.chosen(group, problems)])
+    wanted = all_cells(usable, chosen, numbers(seeds), out, evaluations=evaluations, limit=limit)
+    for name, reason in reasons.items():
+        print(f"{name} is skipped: {reason}")
+    missing = [cell for cell in wanted if cell.missing()]
+    print(f"{len(wanted)} runs, {len(wanted) - len(missing)} exist")
+    failed = run_all(missing, jobs) if missing else []
+    if failed:
+        print(f"{len(failed)} runs failed:", *failed, sep="\n")
+        raise typer.Exit(1)
+
+
+def board_of(group: str | None, problems: str | None, methods: str | None, out: Path, evaluations: int) -> Board:
+    """Return the runs that exist on some problems."""
+    names = [entry.name for entry in tasks.chosen(group, problems)]
+    wanted = None if methods is None else list(dict.fromkeys(name.strip() for name in methods.split(",")))
+    return Board(read_all(out, names, evaluations), wanted)
+
+
+@app.command()
+def table(
+    *,
+    group: Group = None,
+    problems: Names = None,
+    methods: Methods = None,
+    evaluations: Evaluations = 200,
+    out: Out = OUT,
+    markdown: Markdown = False,
+    document: Document = RESULTS,
+) -> None:
+    """Print ranks, regrets and means; --markdown also puts them into the part suites-GROUP of the document."""
+    part = f"suites-{group or 'all'}"
+    report.check(document if markdown else None, part)
+    board = board_of(group, problems, methods, out, evaluations)
+    left_out = len(tasks.chosen(group, problems)) - len(board.problems)
+    text = standings.document(board, board.marks(MARKS), left_out)
+    if markdown:
+        standings.picture(board, evaluations, out / f"{part}.png")
+        report.renew(document, part, text, out / f"{part}.png")
+    print(text)
+
+
+@app.command()
+def plot(
+    *,
+    group: Group = None,
+    problems: Names = None,
+    methods: Methods = None,
+    evaluations: Evaluations = 200,
+    out: Out = OUT,
+    picture: Annotated[Path, typer.Option(help="The picture to write.")] = Path("regret.png"),
+) -> None:
+    """Draw the mean regret of every method."""
+    standings.picture(board_of(group, problems, methods, out, evaluations), evaluations, picture)
+    print(picture)
+
+
+@app.command()
+def compare(
+    first: Annotated[str, typer.Argument(help="A label.")],
+    second: Annotated[str, typer.Argument(help="Another label.")],
+    *,
+    group: Group = None,
+    problems: Names = None,
+    evaluations: Evaluations = 200,
+    out: Out = OUT,
+) -> None:
+    """Compare two labels by the seeds that both have."""
+    if first == second:
+        raise InvalidInput(f"two different labels are needed, not {first!r} twice")
+    board = board_of(group, problems, f"{first},{second}", out, evaluations)
+    if not board.problems:
+        raise InvalidInput(f"{first!r} and {second!r} have no problem in common")
+    if not any(board.values(problem, RANDOM, 1) for problem in board.problems):
+        print("There are no runs of random search: regrets are relative to the worst value.\n")
+    print(standings.comparison(board, board.marks(MARKS)))
+
+
+@app.command(name="list")
+def show(
+    *,
+    group: Group = None,
+    markdown: Markdown = False,
+    document: Document = RESULTS,
+) -> None:
+    """Print the problems; --markdown also replaces the table of the split in the document."""
+    report.check(document if markdown else None, "split")
+    for entry in tasks.chosen(group):
+        reason = entry.missing()
+        about = f"skipped: {reason}" if reason else f"{len(entry.make(0).space)} variables"
+        print(f"{entry.group:8}{entry.family:10}{entry.name:30}{about}")
+    if markdown:
+        report.renew(document, "split", tasks.split())
+
+
+if __name__ == "__main__":
+    try:
+        app()
+    except BounceError as error:
+        raise SystemExit(f"suites: {error}") from None
