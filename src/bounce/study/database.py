@@ -23,7 +23,7 @@ from bounce.study import rows, schema
 
 WAIT = 10.0  # seconds for which SQLite waits for another process
 LONGEST = 64 * 2**20  # bytes of one cell
-PATIENCE = 60.0  # seconds that one call may compute: more is no study
+PATIENCE = 60.0  # seconds that one call may compute: a study needs far less
 STEPS = 10**6  # of SQLite's virtual machine between two looks at the clock
 TRIES = 5  # copies of a file that changes meanwhile
 
