@@ -58,7 +58,7 @@ class Storage:
         self._file = path.absolute()  # wherever the process goes
         self._place: tuple[int, int] | None = None
         self._closed = False
-        self._known: tuple[tuple[sqlite3.Connection, int], int] | None = None
+        self._seen_schema: tuple[tuple[sqlite3.Connection, int], int] | None = None
         self._reader: sqlite3.Connection | None = None
         self._stamp: database.Stamp | None = None
         self._writer: sqlite3.Connection | None = None
@@ -110,9 +110,9 @@ class Storage:
         """Return the version of the tables; check them again if anything about them has changed."""
         (cookie,) = connection.execute("PRAGMA schema_version").fetchone()
         key = (connection, cookie)
-        if self._known is None or self._known[0] != key:
-            self._known = key, rows.checked_version(connection)
-        return self._known[1]
+        if self._seen_schema is None or self._seen_schema[0] != key:
+            self._seen_schema = key, rows.checked_version(connection)
+        return self._seen_schema[1]
 
     @property
     def revision(self) -> int:
