@@ -139,7 +139,8 @@ def kill(folder: Path, rng: random.Random) -> str:
 def kill_and_remove_journal(folder: Path, rng: random.Random) -> str:
     """Kill a run, half of the time in a commit, and remove what it left beside the file."""
     path = killed_run(folder, rng)
-    if path.exists() and rng.random() < 0.5:
+    if rng.random() < 0.5:
+        run(path, folder / "told")
         hot_journal(path)
     for suffix in SIDES:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -290,7 +291,7 @@ def no_lock(folder: Path, rng: random.Random) -> str:
 FAULTS: dict[str, Fault] = {
     "kill": kill,
     "kill in a commit": kill_in_a_commit,
-    "kill, and remove the journal": kill_and_remove_journal,
+    "kill and journal removed": kill_and_remove_journal,
     "backup over a killed run": backup_over_a_killed_run,
     "journal of another study": journal_of_another,
     "flip": flip,
