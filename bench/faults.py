@@ -27,6 +27,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
+from unittest.mock import patch
 
 import typer
 from rich.console import Console
@@ -62,8 +63,7 @@ def run(path: Path, told: Path | None = None) -> list[Fact]:
 
     No trial is blamed for a kill that hits it, since here none is to blame.
     """
-    running.DEATHS = sys.maxsize
-    with Study.open(path, space=SPACE, **OPTIONS) as study:
+    with patch.object(running, "DEATHS", sys.maxsize), Study.open(path, space=SPACE, **OPTIONS) as study:
 
         def announce(trial: Any) -> None:
             if told is not None:
