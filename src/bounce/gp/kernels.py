@@ -58,8 +58,7 @@ def matern52_and_slope(r2: Array) -> tuple[Array, Array]:
 
 def squared_distance(a: Array, b: Array) -> Array:
     """Return the squared Euclidean distances between rows, by one matrix product."""
-    d2 = product(a, b.T)
-    d2 *= -2.0
+    d2 = product(a, b.T, times=-2.0)
     d2 += np.einsum("ij,ij->i", a, a)[:, None]
     d2 += np.einsum("ij,ij->i", b, b)
     return np.maximum(d2, 0.0, out=d2)

@@ -24,12 +24,12 @@ def _operand(a: Array) -> tuple[Array, int]:
     return (a, 1) if a.flags.f_contiguous and not a.flags.c_contiguous else (a.T, 0)
 
 
-def product(a: Array, b: Array) -> Array:
-    """Return a·b."""
+def product(a: Array, b: Array, *, times: float = 1.0) -> Array:
+    """Return times·a·b."""
     if not a.size or not b.size:
         return np.zeros((a.shape[0], b.shape[1]))
     (left, flip_left), (right, flip_right) = _operand(b), _operand(a)
-    return np.asarray(blas.dgemm(1.0, left, right, trans_a=flip_left, trans_b=flip_right)).T
+    return np.asarray(blas.dgemm(times, left, right, trans_a=flip_left, trans_b=flip_right)).T
 
 
 def cholesky(matrix: Array) -> Array:

@@ -129,7 +129,8 @@ class Planner:
         best = best_of(observations(records, stage.restart), self.options.sign)
         if stage.embedding.is_input or best is None:
             return head
-        if stage.embedding.down(best.codes[None])[1].all():
+        own = best.trial.stage == stage.number and best.asked_codes is None and best.proposed  # surely inside
+        if own or stage.embedding.down(best.codes[None])[1].all():
             return head
         embedding = stage.embedding.anchored(best.codes, rng=rng)
         return replace(head, stage=replace(stage, number=stage.number + 1, embedding=embedding))
