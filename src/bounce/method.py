@@ -43,10 +43,13 @@ class Method:
     model sees only values. Not measured: if failures are ignored, nothing keeps the search away from their
     neighbours."""
 
-    lengthscales: Literal["per-kind", "shared"] = "per-kind"
+    lengthscales: Literal["per-bin", "per-kind", "shared"] = "per-kind"
     """The combinatorial lengthscales: one for each kind (binary, ordinal, categorical), or one for all (paper). With 20
     binary and 10 irrelevant categorical variables, after 50 evaluations: from 5.32 to 0. The paper's
     problems have one kind each."""
+
+    spread: float = 0.5
+    """With a lengthscale per bin, the standard deviation of their logs around the mean of their kind."""
 
     noise_floor: float = 1e-6
     """The least noise variance, of a variance of 1, where some bins are combinatorial. The paper names none; 1e-4 is

@@ -30,6 +30,7 @@ NOISE_PRIOR = (1.1, 0.1)
 LENGTHSCALE_BOUNDS = (5e-3, 1e3)
 SIGNAL_BOUNDS = (1e-3, 1e3)
 NOISE_CEILING = 1e1
+OWN_BOUNDS = (-4.0, 4.0)  # of η, in standard deviations
 ITERATIONS = 40  # of L-BFGS; most fits end earlier
 TOLERANCE = 1e-6  # a fit ends when its log posterior changes by no more than this share (docs/ablations.md)
 COLD_NOISE = 1e-2  # where a fit starts: little noise, between its floor and its prior
@@ -41,6 +42,20 @@ def _log_gamma(x: Array, shape: Array, rate: Array) -> Array:
 
 def _dot(a: Array, b: Array) -> float:
     return float(np.einsum("ij,ij->", a, b))
+
+
+def _own_distances(x: Array) -> Array:
+    """Return the squared distances among rows, exactly 0 on the diagonal."""
+    r2 = squared_distance(x, x)
+    np.fill_diagonal(r2, 0.0)
+    return r2
+
+
+def _squares(w: Array, x: Array) -> Array:
+    """Return Σ_ab w_ab (x_aj − x_bj)² for all j at once, of symmetric weights."""
+    squares: Array = np.einsum("a,aj,aj->j", w.sum(axis=1), x, x) - np.einsum("aj,aj->j", x, product(w, x))
+    squares *= 2.0
+    return squares
 
 
 def cold(space: Space) -> Hyper:
@@ -59,6 +74,7 @@ class _Parts(NamedTuple):
     by_r: Array
     slopes_c: Array
     slope_r: Array
+    x_c: Array
     x: Array
     by_rho: Array
 
@@ -66,8 +82,9 @@ class _Parts(NamedTuple):
 class LogPosterior:
     """The log marginal likelihood plus log priors of some data, as a function of θ, with its gradient.
 
-    θ = (log ℓ_c … | log ℓ_r … | log σ² | log noise | ρ); the parts that a space lacks are left out. There is one ℓ_c,
-    or one for each combinatorial kind (`Method.lengthscales`).
+    θ = (log ℓ_c … | η … | log ℓ_r … | log σ² | log noise | ρ); the parts that a space lacks are left out. There is one
+    ℓ_c, or one for each combinatorial kind; with a lengthscale per bin, that of bin j is ℓ_c·exp(s·η_j), where η_j is
+    standard normal and s is `Method.spread` (`Method.lengthscales`).
     """
 
     def __init__(self, space: Space, points: Points, y: Array, method: Method) -> None:
@@ -76,46 +93,64 @@ class LogPosterior:
         self.combinatorial = bool(len(space.combinatorial))
         self.mixed = space.is_mixed
         kinds = space.combinatorial_kinds
-        apart = method.lengthscales == "per-kind"
-        groups = [(kind,) for kind in kinds] if apart else [kinds] if kinds else []
-        self.at = len(groups)  # where the reals begin in θ
+        groups = [kinds] if kinds else []
+        if method.lengthscales != "shared":
+            groups = [(kind,) for kind in kinds]
+        self.groups = len(groups)
+        self.own = len(space.combinatorial) if method.lengthscales == "per-bin" else 0
+        self.at = self.groups + self.own  # where the reals begin in θ
+        self.priors = np.array([LENGTHSCALE_PRIOR] * (self.groups + self.n_real) + [SIGNAL_PRIOR, NOISE_PRIOR]).T
+        self.positive = np.delete(np.arange(self.at + self.n_real + 2), np.arange(self.groups, self.at))
+        self.reals, self.bin_of_real = points.reals(space)
+        self.index: NDArray[np.intp] | None = None
+        if self.own:
+            self.features, self.bin_of_feature = points.combinatorial(space)
+            kind_of = [kinds.index(space.kinds[j]) for j in space.combinatorial]
+            self.group_of = np.array(kind_of, dtype=np.intp)
+            return
         self.d2 = np.empty((self.at, self.n, self.n))
         for d2, group in zip(self.d2, groups, strict=True):
             d2[:] = Metric(space, only=group)(points, points)
-        lengthscales = self.at + self.n_real
-        self.priors = np.array([LENGTHSCALE_PRIOR] * lengthscales + [SIGNAL_PRIOR, NOISE_PRIOR]).T
-        self.reals, self.bin_of_real = points.reals(space)
-        self.index: NDArray[np.intp] | None = None
         largest = Metric(space).largest
         if self.at == 1 and largest is not None and points.foreign is None:
             self.index, self.levels = self.d2[0].astype(np.intp), np.arange(largest + 1.0)
 
     def pack(self, hyper: Hyper) -> Array:
         """Return θ of hyperparameters."""
-        combinatorial = hyper.combinatorial_lengthscales
-        if len(combinatorial) != self.at:  # one for all becomes one per kind
+        combinatorial = np.log(hyper.combinatorial_lengthscales)
+        if self.own:
+            if not hyper.per_bin:
+                combinatorial = np.full(self.own, combinatorial[0])
+            means = np.bincount(self.group_of, combinatorial) / np.bincount(self.group_of)
+            own = (combinatorial - means[self.group_of]) / self.method.spread
+            combinatorial = np.concatenate([means, own])
+        elif len(combinatorial) != self.at:  # one for all becomes one per kind
             combinatorial = np.full(self.at, combinatorial[0])
         tail = [math.log(hyper.signal), math.log(hyper.noise)] + ([hyper.rho] if self.mixed else [])
-        return np.concatenate([np.log(combinatorial), np.log(hyper.real_lengthscales), tail])
+        return np.concatenate([combinatorial, np.log(hyper.real_lengthscales), tail])
 
     def unpack(self, theta: Array) -> Hyper:
         """Return the hyperparameters of θ."""
-        at = self.at
+        at, logs = self.at, theta[: self.groups]
+        if self.own:
+            logs = logs[self.group_of] + self.method.spread * theta[self.groups : at]
         signal, noise = np.exp(theta[at + self.n_real : at + self.n_real + 2])
         return Hyper(
-            combinatorial_lengthscales=np.exp(theta[:at]),
+            combinatorial_lengthscales=np.exp(logs),
             real_lengthscales=np.exp(theta[at : at + self.n_real]),
             signal=float(signal),
             noise=float(noise),
             rho=float(theta[-1]) if self.mixed else 0.5,
+            per_bin=bool(self.own),
         )
 
     @property
     def bounds(self) -> list[tuple[float, float]]:
         """The box of θ."""
-        lengths = [LENGTHSCALE_BOUNDS] * (self.at + self.n_real)
+        lengths = [LENGTHSCALE_BOUNDS] * (self.groups + self.n_real)
         floor = self.method.noise_floor if self.combinatorial else self.method.real_noise_floor
         logs = [(math.log(a), math.log(b)) for a, b in [*lengths, SIGNAL_BOUNDS, (floor, NOISE_CEILING)]]
+        logs[self.groups : self.groups] = [OWN_BOUNDS] * self.own
         return logs + ([(0.0, 1.0)] if self.mixed else [])
 
     def _combinatorial(self, h: Hyper) -> tuple[Array, Array]:
@@ -150,43 +185,54 @@ class LogPosterior:
         value -= 0.5 * self.n * math.log(2.0 * math.pi)
         gradient = self._gradient(h, parts, g)
 
-        natural = np.exp(theta[: self.at + self.n_real + 2])
+        natural = np.exp(theta[self.positive])
         shape, rate = self.priors
-        gradient[: len(natural)] += (shape - 1.0) - rate * natural
+        gradient[self.positive] += (shape - 1.0) - rate * natural
         value += float(_log_gamma(natural, shape, rate).sum())
+        if self.own:
+            own = theta[self.groups : self.at]
+            gradient[self.groups : self.at] -= own
+            value -= 0.5 * float(own @ own)
         return value, gradient
 
     def _kernel(self, h: Hyper) -> _Parts:
         """Return the kernel at σ² = 1 and what its derivatives are made of."""
         one = np.ones((1, 1))
-        k_c = k_r = slope_r = one
+        k_c = k_r = slope_r = x_c = one
         slopes_c, x = np.empty((0, 1, 1)), self.reals
-        if self.combinatorial:
+        if self.own:
+            x_c = self.features / h.combinatorial_lengthscales[self.bin_of_feature]
+            k_c, slope_c = matern52_and_slope(_own_distances(x_c))
+            slopes_c = slope_c[None]
+        elif self.combinatorial:
             k_c, slopes_c = self._combinatorial(h)
         if self.n_real:
             x = self.reals / h.real_lengthscales[self.bin_of_real]
-            r2 = squared_distance(x, x)
-            np.fill_diagonal(r2, 0.0)
-            k_r, slope_r = matern52_and_slope(r2)
+            k_r, slope_r = matern52_and_slope(_own_distances(x))
         if not self.mixed:
-            return _Parts(k_c if self.combinatorial else k_r, one, one, slopes_c, slope_r, x, one)
+            return _Parts(k_c if self.combinatorial else k_r, one, one, slopes_c, slope_r, x_c, x, one)
         both, total = k_c * k_r, k_c + k_r
         k = h.rho * both + (1.0 - h.rho) * total
         by_c, by_r = h.rho * k_r + (1.0 - h.rho), h.rho * k_c + (1.0 - h.rho)
-        return _Parts(k, by_c, by_r, slopes_c, slope_r, x, both - total)
+        return _Parts(k, by_c, by_r, slopes_c, slope_r, x_c, x, both - total)
 
     def _gradient(self, h: Hyper, parts: _Parts, g: Array) -> Array:
         """Return the gradient of the log likelihood, given its derivative g with respect to the covariance."""
         gradient = np.empty(self.at + self.n_real + 2 + self.mixed)
-        for i, slope_c in enumerate(parts.slopes_c):
-            gradient[i] = h.signal * _dot(g * parts.by_c, slope_c)
         at = self.at
+        if self.own:
+            w = h.signal * g * parts.by_c * parts.slopes_c[0]
+            own = -2.0 * np.bincount(self.bin_of_feature, _squares(w, parts.x_c), self.own)
+            gradient[: self.groups] = np.bincount(self.group_of, own, self.groups)
+            gradient[self.groups : at] = self.method.spread * own
+        else:
+            for i, slope_c in enumerate(parts.slopes_c):
+                gradient[i] = h.signal * _dot(g * parts.by_c, slope_c)
         if self.n_real:
             w = h.signal * g * parts.by_r * parts.slope_r
-            # Σ_ab w_ab (x_aj − x_bj)² for all j at once; r² depends on log ℓ_j as ℓ_j^{−2}.
-            x = parts.x
-            squares = 2.0 * (np.einsum("a,aj,aj->j", w.sum(axis=1), x, x) - np.einsum("aj,aj->j", x, product(w, x)))
-            gradient[at : at + self.n_real] = -2.0 * np.bincount(self.bin_of_real, squares, self.n_real)
+            gradient[at : at + self.n_real] = -2.0 * np.bincount(
+                self.bin_of_real, _squares(w, parts.x), self.n_real
+            )  # r² depends on log ℓ_j as ℓ_j^{−2}
         at += self.n_real
         gradient[at] = h.signal * _dot(g, parts.k)
         gradient[at + 1] = h.noise * np.trace(g)

@@ -13,8 +13,7 @@ Shapes: A (m, d), B (n, d) latent codes; every kernel matrix and squared distanc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -69,7 +68,7 @@ class Hyper:
     """The hyperparameters, in the units of standardised targets."""
 
     combinatorial_lengthscales: Array
-    """One for all combinatorial bins, or one per kind (`Space.combinatorial_kinds`)."""
+    """One for all combinatorial bins, one per kind (`Space.combinatorial_kinds`), or one per bin."""
     real_lengthscales: Array
     """One per real bin."""
     signal: float
@@ -78,6 +77,21 @@ class Hyper:
     """The noise variance."""
     rho: float
     """The weight of the product in the mixture."""
+    per_bin: bool = False
+    """Whether each combinatorial bin has its own lengthscale."""
+
+    def stretch(self, space: Space) -> Array | None:
+        """Return per bin (d,) what turns its distances into those of a bin with the first lengthscale; None for 1."""
+        lengthscales = self.combinatorial_lengthscales
+        if len(lengthscales) < 2:
+            return None
+        stretch = np.ones(len(space))
+        if self.per_bin:
+            stretch[space.combinatorial] = lengthscales[0] / lengthscales
+        else:
+            for kind, lengthscale in zip(space.combinatorial_kinds, lengthscales, strict=True):
+                stretch[space.of_kind(kind)] = lengthscales[0] / lengthscale
+        return stretch
 
 
 @dataclass(frozen=True)
@@ -92,12 +106,8 @@ class Kernel:
 
     @cached_property
     def metric(self) -> Metric:
-        """The combinatorial distance of the space, stretched so that all kinds have the first lengthscale."""
-        lengthscales = self.hyper.combinatorial_lengthscales
-        if len(lengthscales) < 2:
-            return Metric(self.space)
-        stretch = lengthscales[0] / lengthscales
-        return Metric(self.space, dict(zip(self.space.combinatorial_kinds, stretch, strict=True)))
+        """The combinatorial distance of the space, stretched so that all bins have the first lengthscale."""
+        return Metric(self.space, self.hyper.stretch(self.space))
 
     @property
     def prior(self) -> float:
@@ -187,13 +197,13 @@ def add_foreign(d2: Array, a: Points, b: Points, steps: Array) -> Array:
     return d2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Metric:
-    """Squared distances of combinatorial codes, without one-hot columns."""
+    """Squared distances of combinatorial codes, without one-hot columns unless categories differ in their weight."""
 
     space: Space
-    stretch: Mapping[Kind, float] = field(default_factory=dict)
-    """Per kind, what its distances are multiplied by; 1 where it is not given."""
+    stretch: Array | None = None
+    """Per bin (d,), what its distances are multiplied by; None for 1."""
     only: tuple[Kind, ...] = (Kind.BINARY, Kind.ORDINAL, Kind.CATEGORICAL)
     """The kinds that count."""
 
@@ -213,19 +223,19 @@ class Metric:
         """Per column, the length of one step on its line, or 0 where there is no line."""
         steps = np.zeros(len(self.space))
         steps[self.lines] = 1.0 / (self.space.cardinalities[self.lines] - 1)
-        for kind in (Kind.BINARY, Kind.ORDINAL):
-            steps[self.space.of_kind(kind)] *= self.stretch.get(kind, 1.0)
-        return steps
+        return steps if self.stretch is None else steps * self.stretch
 
     @cached_property
-    def jump(self) -> float:
-        """The squared distance of two categories."""
-        return 2.0 * self.stretch.get(Kind.CATEGORICAL, 1.0) ** 2
+    def jumps(self) -> Array:
+        """Per column (d,), the squared distance of two categories, or 0 where there are none."""
+        jumps = np.zeros(len(self.space))
+        jumps[self.categorical] = 2.0 if self.stretch is None else 2.0 * self.stretch[self.categorical] ** 2
+        return jumps
 
     @cached_property
     def largest(self) -> int | None:
         """The largest squared distance if all of them are integers."""
-        if self.stretch or len(self.space.of_kind(Kind.ORDINAL)):
+        if self.stretch is not None or len(self.space.of_kind(Kind.ORDINAL)):
             return None
         return len(self.space.of_kind(Kind.BINARY)) + 2 * len(self.space.of_kind(Kind.CATEGORICAL))
 
@@ -238,31 +248,61 @@ class Metric:
         else:
             d2 = np.zeros((len(a), len(b)))
         if len(categorical):
-            narrow = self.space.cardinalities[categorical].max() < 256
-            dtype, most = (np.uint8, 255.0) if narrow else (np.uint16, NO_CODE)  # NO_CODE becomes the largest
-            count = np.zeros((len(a), len(b)), dtype=np.uint8 if len(categorical) < 256 else np.uint16)
-            differs = np.empty(count.shape, dtype=bool)
-            codes_a, codes_b = (np.minimum(z[:, categorical].T, most).astype(dtype) for z in (a.z, b.z))
-            for column_a, column_b in zip(codes_a, codes_b, strict=True):
-                np.not_equal(column_a[:, None], column_b, out=differs)
-                count += differs
-            d2 += self.jump * count
+            jumps = self.jumps[categorical]
+            d2 += jumps[0] * self._mismatches(a, b) if (jumps == jumps[0]).all() else self._weighted(a, b)
             self._vote(d2, a, b)
         return d2
+
+    def _mismatches(self, a: Points, b: Points) -> NDArray[np.uint8] | NDArray[np.uint16]:
+        """Return in how many categories points differ."""
+        categorical = self.categorical
+        narrow = self.space.cardinalities[categorical].max() < 256
+        dtype, most = (np.uint8, 255.0) if narrow else (np.uint16, NO_CODE)  # NO_CODE becomes the largest
+        count = np.zeros((len(a), len(b)), dtype=np.uint8 if len(categorical) < 256 else np.uint16)
+        differs = np.empty(count.shape, dtype=bool)
+        codes_a, codes_b = (np.minimum(z[:, categorical].T, most).astype(dtype) for z in (a.z, b.z))
+        for column_a, column_b in zip(codes_a, codes_b, strict=True):
+            np.not_equal(column_a[:, None], column_b, out=differs)
+            count += differs
+        return count
+
+    def _weighted(self, a: Points, b: Points) -> Array:
+        """Return the sum of the jumps of the categories in which points differ, by one matrix product."""
+        weights = np.repeat(self.jumps[self.categorical], self.space.cardinalities[self.categorical])
+        agreed = product(self.one_hot(a) * weights, self.one_hot(b).T, times=-1.0)
+        agreed += float(self.jumps.sum())
+        if a.foreign is not None and b.foreign is not None:
+            agreed[np.ix_(a.foreign.rows, b.foreign.rows)] = 0.0  # neither has a code, as if they were equal
+        return agreed
+
+    def one_hot(self, points: Points) -> Array:
+        """Return a column per category of every categorical bin; a point without a code has zeros there."""
+        categorical = self.categorical
+        sizes = self.space.cardinalities[categorical]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        codes = points.z[:, categorical]
+        known = codes != NO_CODE
+        hot = np.zeros((len(points), starts[-1]))
+        row, column = np.nonzero(known)
+        hot[row, starts[column] + codes[known].astype(np.intp)] = 1.0
+        return hot
 
     def _vote(self, d2: Array, a: Points, b: Points) -> None:
         """Replace the mismatches of foreign points in their categories by the votes of their variables."""
         categorical = self.categorical
+        jumps = self.jumps[categorical]
         for distances, others, foreign in ((d2, a.z, b.foreign), (d2.T, b.z, a.foreign)):
             if foreign is not None:
                 cast = np.zeros((len(others), len(foreign.votes)))
-                cast[np.arange(len(others))[:, None], _vote_rows(foreign, categorical, others[:, categorical])] = 1.0
+                cast[np.arange(len(others))[:, None], _vote_rows(foreign, categorical, others[:, categorical])] = jumps
+                cast[:, -1] = 0.0
                 agreed = product(cast, foreign.votes)
-                norm = foreign.variance[:, categorical].sum(axis=1) - len(categorical)
-                distances[:, foreign.columns] += 0.5 * self.jump * (norm - 2.0 * agreed)
+                norm = (foreign.variance[:, categorical] - 1.0) @ jumps
+                distances[:, foreign.columns] += 0.5 * norm - agreed
         if a.foreign is not None and b.foreign is not None:
-            agreed = product(a.foreign.choices, b.foreign.choices.T)
-            d2[np.ix_(a.foreign.rows, b.foreign.rows)] += self.jump * (len(categorical) - agreed)
+            weights = self.jumps[a.foreign.choice_bins]
+            agreed = product(a.foreign.choices * weights, b.foreign.choices.T)
+            d2[np.ix_(a.foreign.rows, b.foreign.rows)] += jumps.sum() - agreed
         if a.foreign is not None or b.foreign is not None:
             np.maximum(d2, 0.0, out=d2)
 
@@ -285,13 +325,13 @@ class Metric:
 
     def _jumps(self, columns: NDArray[np.intp], old: Array, new: Array, points: Points) -> Array:
         """Return what a changed category adds to squared distances (moves, n) to points."""
-        same = points.z.T[columns]
-        change: Array = self.jump * ((same == old[:, None]).view(np.int8) - (same == new[:, None]).view(np.int8))
+        same, jumps = points.z.T[columns], self.jumps[columns][:, None]
+        change: Array = jumps * ((same == old[:, None]).view(np.int8) - (same == new[:, None]).view(np.int8))
         foreign = points.foreign
         if foreign is not None:
             before, after = (foreign.votes[_vote_rows(foreign, columns, code)] for code in (old, new))
             before -= after
-            before *= self.jump
+            before *= jumps
             change[:, foreign.columns] = before
         return change
 

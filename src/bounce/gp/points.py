@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bounce.gp.linalg import Array
-from bounce.spaces.kinds import Codes
+from bounce.spaces.kinds import Codes, Kind
 from bounce.spaces.space import Space
 
 NO_CODE = 65535.0  # the code of a category on which the variables of a bin do not agree: equal to no code
@@ -47,7 +47,10 @@ class Foreign:
     positions: Array
     """The positions (f, D) of binary, ordinal and real variables, in codes of their bins; 0 for categories."""
     choices: Array
-    """Features (f, ...) whose inner products are the mean agreements of two foreign points in their categories."""
+    """For each variable and each code of its categorical bin, whether it votes for the code (f, ...), shared among the
+    codes that stand for its category: inner products are the mean agreements of two foreign points."""
+    choice_bins: NDArray[np.intp]
+    """The bin of each column of `choices`."""
     bins: NDArray[np.intp]
     """The bin of each variable (D,)."""
     grain: int | None
@@ -118,15 +121,39 @@ class Points:
 
         Sums of squared differences over coordinates are squared distances, which the lengthscales of the bins divide.
         """
-        reals = space.reals
+        x, bins = self._lines(space, space.reals)
+        return x, np.searchsorted(space.reals, bins)
+
+    def combinatorial(self, space: Space) -> tuple[Array, NDArray[np.intp]]:
+        """Return the same of combinatorial bins: a column per binary and ordinal, one per category of the others."""
+        lines, bins = self._lines(space, space.of_kind(Kind.BINARY, Kind.ORDINAL))
+        lines /= space.cardinalities[bins] - 1
+        hot, hot_bins = self._categories(space, space.of_kind(Kind.CATEGORICAL))
+        both = np.concatenate([lines, hot], axis=1), np.concatenate([bins, hot_bins])
+        return both[0], np.searchsorted(space.combinatorial, both[1])
+
+    def _lines(self, space: Space, columns: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp]]:
+        """Return the coordinates of bins whose codes lie on a line, and the bin of each coordinate."""
         if self.foreign is None:
-            return self.z[:, reals] - 0.5, np.arange(len(reals))
-        variables = np.flatnonzero(np.isin(self.foreign.bins, reals))
+            return self.z[:, columns] - 0.5, columns
+        variables = np.flatnonzero(np.isin(self.foreign.bins, columns))
         own = self.foreign.bins[variables]
         x = self.z[:, own]
         x[self.foreign.rows] = self.foreign.positions[:, variables]
         weights = 1.0 / np.sqrt(np.bincount(self.foreign.bins, minlength=len(space))[own])
-        return (x - 0.5) * weights, np.searchsorted(reals, own)
+        return (x - 0.5) * weights, own
+
+    def _categories(self, space: Space, columns: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp]]:
+        """Return one-hot coordinates of categorical bins, and the bin of each coordinate."""
+        foreign = self.foreign
+        own = np.repeat(columns, space.cardinalities[columns]) if foreign is None else foreign.choice_bins
+        first = np.searchsorted(own, own)
+        codes = (np.arange(len(own)) - first) % np.maximum(space.cardinalities[own], 1)
+        hot = (self.z[:, own] == codes).astype(np.float64)
+        if foreign is not None:
+            hot /= np.sqrt(np.bincount(foreign.bins, minlength=len(space))[own])
+            hot[foreign.rows] = foreign.choices
+        return hot, own
 
     def joined(self, other: Points) -> Points:
         """Return these points and then others."""

@@ -38,7 +38,7 @@ def _foreign(embedding: Embedding, x: Codes, rows: NDArray[np.intp]) -> tuple[Fo
     means = np.stack([positions[:, part].mean(axis=1) for part in embedding.members], axis=1)
     variance = np.stack([positions[:, part].var(axis=1) for part in embedding.members], axis=1)
     votes: list[Array] = []
-    choices = [np.empty((len(x), 0))]
+    choices, choice_bins = [np.empty((len(x), 0))], list[int]()
     first_vote = np.zeros(len(latent), dtype=np.intp)
     for j in latent.of_kind(Kind.CATEGORICAL).tolist():
         first_vote[j] = sum(len(vote) for vote in votes)
@@ -49,13 +49,15 @@ def _foreign(embedding: Embedding, x: Codes, rows: NDArray[np.intp]) -> tuple[Fo
             count = np.bincount(table)  # how many codes of the bin stand for each category
             vote += (table[:, None] == own) / (count[own] * sizes[j])
             variance[:, j] += 1.0 / (count[own] * sizes[j])
-            choices.append(np.eye(len(count))[own] / np.sqrt(count[own] * sizes[j])[:, None])
+            choices.append((table == own[:, None]) / (count[own] * np.sqrt(sizes[j]))[:, None])
+            choice_bins += [j] * len(table)
         votes.append(vote)
         means[:, j] = NO_CODE
     stacked = np.concatenate([*votes, np.zeros((1, len(x)))])
     bins = embedding.bin_of
     together, grain = np.concatenate(choices, axis=1), _grain(embedding)
-    return Foreign(rows, variance, stacked, first_vote, positions, together, bins, grain), means
+    at = np.array(choice_bins, dtype=np.intp)
+    return Foreign(rows, variance, stacked, first_vote, positions, together, at, bins, grain), means
 
 
 def _grain(embedding: Embedding) -> int | None:

@@ -173,7 +173,12 @@ def _inherited(head: Head, stage: Stage) -> Fit | None:
     """Return the last fit for the next stage, each new bin with the lengthscale of its parent."""
     if head.fit is None:
         return None
-    old, new = head.stage.embedding, stage.embedding
-    place = np.searchsorted(old.latent.reals, old.parents(new)[new.latent.reals])
-    hyper = replace(head.fit.hyper, real_lengthscales=head.fit.hyper.real_lengthscales[place])
+    old, new, hyper = head.stage.embedding, stage.embedding, head.fit.hyper
+    parents = old.parents(new)
+    place = np.searchsorted(old.latent.reals, parents[new.latent.reals])
+    hyper = replace(hyper, real_lengthscales=hyper.real_lengthscales[place])
+    if hyper.per_bin:
+        place = np.searchsorted(old.latent.combinatorial, parents[new.latent.combinatorial])
+        own = hyper.combinatorial_lengthscales[place]
+        hyper = replace(hyper, combinatorial_lengthscales=own)
     return replace(head.fit, hyper=hyper)

@@ -277,7 +277,9 @@ def _fit_from_dict(latent: Space, document: Mapping[str, Any]) -> Fit:
         and _is_number(hyper.rho)
         and 0 <= hyper.rho <= 1
         and len(hyper.real_lengthscales) == len(latent.reals)
-        and len(hyper.combinatorial_lengthscales) in (1, len(latent.combinatorial_kinds))
+        and isinstance(hyper.per_bin, bool)
+        and len(hyper.combinatorial_lengthscales)
+        in ((len(latent.combinatorial),) if hyper.per_bin else (1, len(latent.combinatorial_kinds)))
         and all(_is_int(document[name]) and document[name] >= 0 for name in ("tells", "stage"))
     ):
         raise InvalidState("the state's hyperparameters do not fit its embedding")
