@@ -149,7 +149,7 @@ def test_a_study_of_the_second_release_continues_as_that_release_would(tmp_path:
     path = Path(shutil.copy(FIXTURES / "study_v2.db", tmp_path / "a.db"))
     expected = json.loads((FIXTURES / "study_v2.json").read_text())
     with Study.open(path) as study:
-        assert [vars(trial) for trial in study.trials] == [t | {"attempts": 0} for t in expected["trials"]]
+        assert [vars(trial) for trial in study.trials] == [t | {"attempts": 0, "sem": None} for t in expected["trials"]]
         assert len(study.history) == expected["history"]
         assert path.read_bytes() == (FIXTURES / "study_v2.db").read_bytes()
         for trial in study.pending:
