@@ -273,7 +273,10 @@ class Table:
 
     def _repeated(self, line: int, trial: Trial, outcome: Outcome) -> None:
         """Refuse a row that says of a finished trial what is not known of it."""
-        if trial.state in ("queued", "withdrawn") or (trial.state == "outside" and outcome.value != trial.value):
+        another_error = outcome.sem not in (None, trial.sem)
+        if trial.state in ("queued", "withdrawn") or (
+            trial.state == "outside" and (outcome.value != trial.value or another_error)
+        ):
             hints = {"queued": ": bounce ask gives it out first", "outside": ": bounce add takes results like this one"}
             hint = hints.get(trial.state, "")
             raise self._error(line, f"trial {trial.id} is {trial.state} and cannot be told{hint}")
@@ -283,7 +286,7 @@ class Table:
                 known = f"{trial.state} with the value {written(trial.value)}"
                 sentence = f"{known}. To correct it: bounce correct STUDY {trial.id} VALUE"
             raise self._error(line, f"trial {trial.id} is already {sentence}")
-        if outcome.sem not in (None, trial.sem):
+        if another_error:
             known = "no standard error" if trial.sem is None else f"the standard error {written(trial.sem)}"
             raise self._error(
                 line,
