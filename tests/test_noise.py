@@ -52,7 +52,7 @@ def test_one_trial_has_one_standard_error() -> None:
     opt = Bounce(binary(5), 10, seed=0)
     trials = opt.ask(3)
     opt.tell(trials[0], 1.0, sem=0.25)
-    opt.tell(trials[1], 1.0, sem=np.float32(0.5))
+    opt.tell(trials[1], 1.0, sem=np.float64(0.5))
     opt.settle([Outcome(2, 3.0, sem=0.125)])
     assert [t.sem for t in opt.trials] == [0.25, 0.5, 0.125]
 

@@ -107,7 +107,8 @@ def test_a_noise_that_is_neither_a_name_nor_a_deviation_is_refused(noise: Any) -
 def test_a_noise_is_a_name_or_a_number() -> None:
     assert Options(budget=5).noise == "auto"
     assert Options(budget=5, noise="none").noise == "none"
-    for given in (2, 2.0, np.float32(2), np.int64(2)):
+    numbers: list[Any] = [2, 2.0, np.float32(2), np.int64(2)]
+    for given in numbers:
         kept = Options(budget=5, noise=given).document()["noise"]
         assert (kept, type(kept)) == (2.0, float)
 

@@ -426,10 +426,8 @@ def _print_recommendation(opened: Study, *, as_json: bool) -> None:
     if found is None:
         print_result(opened, as_json=False)  # which says that there are no values
         return
-    trial = found.trial
-    print(
-        f"best by the model: {shown(found.mean)} ± {shown(found.deviation)} (trial {trial.id}, value {trial.value!r})"
-    )
+    trial, mean, deviation = found.trial, shown(found.mean), shown(found.deviation)
+    print(f"best mean {mean}, standard deviation {deviation} (trial {trial.id}; its value is {trial.value!r})")
     for line in lines(trial):
         print(line)
     print(f"study {opened.path}")
