@@ -122,7 +122,10 @@ def correct(
     study: StudyPath = None,
     reason: Reason = None,
 ) -> None:
-    """Correct the value, its standard error or the settings of a trial. The history keeps the previous ones."""
+    """Correct the value or the settings of a trial. The history keeps the previous ones.
+
+    `--sem` corrects the standard error of the value. What is not given stays.
+    """
     from bounce.errors import InvalidInput
     from bounce.optimizer.ledger import UNKNOWN
     from bounce.spec.reading import parsed
