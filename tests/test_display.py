@@ -263,6 +263,16 @@ def test_few_parameters_have_a_column_each() -> None:
     assert "value" not in printed(trials, 80, to_fill=True)
 
 
+def test_standard_errors_have_a_column_where_there_are_any() -> None:
+    trials = [Trial(i, {"x": i / 8}, float(i), "done", sem=sem) for i, sem in enumerate((0.125, None))]
+    head, *rows = (line.strip("┃│ ").split() for line in printed(trials, 80).splitlines() if line[0] in "┃│")
+    assert [word for word in head if word != "┃"] == ["id", "x", "value", "sem", "state"]
+    assert [[word for word in row if word != "│"] for row in rows] == [
+        ["0", "0", "0", "0.125", "done"],
+        ["1", "0.125", "1", "done"],
+    ]
+
+
 @settings(deadline=None, max_examples=30)
 @given(st.integers(20, 200), st.integers(1, 9), st.integers(1, 70))
 def test_a_table_of_any_size_fits_and_shows_everything(width: int, trials: int, parameters: int) -> None:

@@ -10,6 +10,7 @@ from scipy.stats import multivariate_normal
 from bounce import Binary, Categorical, Ordinal, Space
 from bounce.gp.fit import LENGTHSCALE_PRIOR, LogPosterior, cold, fit
 from bounce.gp.kernels import Hyper, Kernel
+from bounce.gp.linalg import Array
 from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from bounce.gp.targets import standardized
@@ -165,3 +166,63 @@ def test_a_fit_apart_tells_what_matters_from_what_does_not() -> None:
     assert category > 2 * bits
     assert len(fit(space, Points(z), y, [cold(space)], SHARED).combinatorial_lengthscales) == 1
     assert len(fit(binary(8), Points(z[:, 2:]), y, [cold(binary(8))], Method()).combinatorial_lengthscales) == 1
+
+
+# Noise that is known
+
+NOISE = np.array([0.3, np.nan, 1e-3, np.nan, np.nan, 2.0, 0.05, np.nan])
+
+
+@pytest.mark.parametrize("space", [binary(6), reals(2), mixed(1)], ids=["binary", "real", "mixed"])
+@pytest.mark.parametrize("method", [Method(), Method.paper()], ids=["default", "paper"])
+@pytest.mark.parametrize("known", [NOISE, np.full(8, 0.1)], ids=["some", "all"])
+def test_with_known_noise_the_gradient_of_the_log_posterior_is_its_slope(
+    space: Space, method: Method, known: Array
+) -> None:
+    z = rows(space, 8)
+    posterior = LogPosterior(space, Points(z), wave(z), method, known=known)
+    theta = posterior.pack(hyper(space))
+    _, gradient = posterior(theta)
+    slopes = [(posterior(theta + e)[0] - posterior(theta - e)[0]) / 2e-5 for e in 1e-5 * np.eye(len(theta))]
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-8)
+
+
+def test_known_noise_is_on_the_diagonal_of_its_observations() -> None:
+    space = mixed(1)
+    z, h = rows(space, 8), hyper(space)
+    plain, noisy = (LogPosterior(space, Points(z), wave(z), ZERO, known=known) for known in (None, NOISE))
+    kernel = Kernel(space, h)(Points(z), Points(z))
+    densities = [
+        multivariate_normal(np.zeros(8), kernel + np.diag(noise)).logpdf(wave(z))
+        for noise in (np.full(8, h.noise), np.where(np.isnan(NOISE), h.noise, NOISE))
+    ]
+    theta = plain.pack(h)
+    assert noisy(theta)[0] - plain(theta)[0] == pytest.approx(densities[1] - densities[0], rel=1e-9)
+
+
+def test_noise_that_is_known_nowhere_changes_no_bit_of_a_fit() -> None:
+    space = mixed(2)
+    z = rows(space, 30)
+    one = fit(space, Points(z), wave(z), [cold(space)], Method())
+    other = fit(space, Points(z), wave(z), [cold(space)], Method(), known=np.full(30, np.nan))
+    assert repr(one) == repr(other)
+
+
+@pytest.mark.parametrize("fixed", [1e-6, 0.25, 10.0])
+def test_a_fixed_noise_is_not_fitted(fixed: float) -> None:
+    space = mixed(1)
+    z = rows(space, 30)
+    found = fit(space, Points(z), wave(z), [cold(space)], Method(), fixed=fixed)
+    assert found.noise == pytest.approx(fixed, rel=1e-12)
+    assert found.signal != cold(space).signal  # the others are
+
+
+def test_values_that_are_known_to_be_noisy_leave_the_fitted_noise_small() -> None:
+    """Half of the observations are noisy. Only if that is known, the noise of the others is found to be small."""
+    space, rng = reals(1), np.random.default_rng(0)
+    z = rows(space, 60)
+    known = np.where(np.arange(60) % 2, 0.5, np.nan)
+    y = np.sin(6 * z[:, 0]) + np.where(np.isnan(known), 0.01, np.sqrt(0.5)) * rng.normal(size=60)
+    told = fit(space, Points(z), y, [cold(space)], Method(), known=known)
+    assert told.noise < 0.01
+    assert fit(space, Points(z), y, [cold(space)], Method()).noise > 0.1

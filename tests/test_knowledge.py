@@ -298,7 +298,7 @@ def test_settings_are_corrected(bounce: Terminal) -> None:
     [
         (["9", "1"], "there is no trial 9: the ids are 0 to 3"),
         (["9", "--set", "x=0.5"], "there is no trial 9: the ids are 0 to 3"),
-        (["0"], "trial 0: give the right value, or the right point"),
+        (["0"], "trial 0: give the right value, standard error or point"),
         (["0", "--set", "y=0.5"], "--set takes NAME=VALUE with the name of a parameter (x, deep, kernel), not 'y=0.5'"),
         (["0", "--set", "x"], "--set takes NAME=VALUE with the name of a parameter (x, deep, kernel), not 'x'"),
         (["0", "--set", "x=2"], "'x' must lie between 0.0 and 1.0, not 2.0"),
@@ -606,3 +606,80 @@ def test_columns_keep_the_order_of_the_spec_beside_partial_points(bounce: Termin
     bounce("enqueue", "a.toml", write(bounce, "x\n0.25\n"))
     listed = bounce("trials", "a.db", "--format", "csv").out.splitlines()
     assert listed[0].startswith(whole[0].removesuffix(",value").split(",value")[0])
+
+
+# Noise
+
+
+def test_standard_errors_are_told_added_corrected_and_exported(bounce: Terminal) -> None:
+    past = "x,deep,kernel,value,sem,page\n0.5,yes,rbf,3.5,0.25,12\n0.25,no,poly,2.5,,\n"
+    assert bounce("add", by_hand(bounce), write(bounce, past)).out == "2 added; 6 left to ask\n"
+    bounce("ask", "a.toml", "-n", "3")
+    assert tell(bounce, "id,value,sem\n2,1.5,0.5\n3,4.5,\n4,failed,\n").out.startswith("3 stored; 0 pending")
+    assert [t["sem"] for t in bounce.trials("a.db")] == [0.25, None, 0.5, None, None]
+    assert bounce.trials("a.db")[0]["notes"] == {"page": "12"}
+    said = refused(tell(bounce, "id,value,sem\n2,1.5,0.75\n"))
+    assert said.endswith("already done with the standard error 0.5. To correct it: bounce correct STUDY 2 --sem 0.75\n")
+    assert bounce("correct", "a.db", "2", "--sem", "0.75", "--reason", "a typo").code == 0
+    assert bounce("history", "a.db").out.endswith("correct trial 2: sem 0.5 -> 0.75 (a typo)\n")
+    assert bounce("correct", "a.db", "2", "-1.5", "--sem", "unknown").code == 0
+    assert [(t["value"], t["sem"]) for t in bounce.trials("a.db")][2] == (-1.5, None)
+    assert bounce("correct", "a.db", "2", "--sem", "unknown").out == "trial 2 said so already\n"
+    bounce("export", "a.db", "all.csv")
+    assert [row["sem"] for row in exported(bounce)] == ["0.25", "", "", "", ""]
+    assert " sem " in bounce("trials", "a.db").out
+    by_hand(bounce, name="b")
+    assert bounce("add", "b.toml", "a.db").code == 0  # with the errors of the other study
+    assert [t["sem"] for t in bounce.trials("b.db")] == [0.25, None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("sem", "wrong"),
+    [
+        ("much", "the corrected standard error must be a number, such as 0.1, or unknown, not 'much'"),
+        ("-1", "a standard error must be a finite number that is not negative, not -1.0"),
+        ("nan", "a standard error must be a finite number that is not negative, not nan"),
+    ],
+)
+def test_a_wrong_standard_error_is_not_a_correction(bounce: Terminal, sem: str, wrong: str) -> None:
+    finished(bounce)
+    assert refused(bounce("correct", "a.db", "0", "--sem", sem)) == f"bounce: {wrong}\n"
+    assert bounce.trials("a.db")[0]["sem"] is None
+
+
+def test_the_best_by_the_model_is_not_the_lucky_one(bounce: Terminal) -> None:
+    assert bounce("ask", by_hand(bounce)).code == 0
+    assert bounce("best", "a.db", "--by-model").out == "no values yet; 1 pending, 0 failed\n"
+    empty = json.loads(bounce("best", "a.db", "--by-model", "--json").out)
+    assert empty == {"best": None, "mean": None, "deviation": None, "study": "a.db"}
+    good, lucky = (
+        [f"0.5,yes,rbf,{v}" for v in (1.0, 1.1, 0.9, 0.95)],
+        [f"0.1,no,poly,{v}" for v in (0.5, 1.6, 1.5, 1.7)],
+    )
+    others = [f"0.{i},{deep},linear,{3 + i / 9}" for i in (2, 5, 8) for deep in ("yes", "no")]
+    bounce("add", "a.toml", write(bounce, "\n".join(["x,deep,kernel,value", *good, *lucky, *others])))
+    assert "best value 0.5 (trial 5" in bounce("best", "a.db").out
+    before = (bounce.folder / "a.db").read_bytes()
+    said = bounce("best", "a.db", "--by-model").out
+    found = json.loads(bounce("best", "a.db", "--by-model", "--json").out)
+    assert (bounce.folder / "a.db").read_bytes() == before
+    assert found["best"]["point"] == {"x": 0.5, "deep": True, "kernel": "rbf"}
+    assert (found["best"]["id"], found["best"]["value"]) == (3, 0.9)
+    assert 0.85 < found["mean"] < 1.15
+    assert 0.05 < found["deviation"] < 0.4
+    head, *rest = said.splitlines()
+    numbers = f"best mean {found['mean']:.6g}, standard deviation {found['deviation']:.6g}"
+    assert head == f"{numbers} (trial 3; its value is 0.9)"
+    assert rest == ["    x = 0.5", "    deep = true", "    kernel = rbf", "study a.db"]
+
+
+def test_a_spec_says_how_noisy_values_are(bounce: Terminal) -> None:
+    spec = by_hand(bounce, parameters=PARAMETERS + "\n[options]\nnoise = 0.5\n")
+    assert bounce("ask", spec).code == 0
+    with Study.open("a.db") as study:
+        assert study.options["noise"] == 0.5
+    by_hand(bounce, parameters=PARAMETERS + "\n[options]\nnoise = 0\n")
+    said = refused(bounce("ask", "a.toml"))
+    assert "noise must be 'auto', 'none' or a positive number, the standard deviation of a value, not 0" in said
+    by_hand(bounce, parameters=PARAMETERS, noise=0.5)
+    assert "unknown key 'noise' here: it belongs in the table [options]" in refused(bounce("ask", "a.toml"))

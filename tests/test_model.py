@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,9 +29,11 @@ def test_of_many_observations_the_nearest_count(space: Space, monkeypatch: pytes
     sizes = []
     fitted: list[tuple[Codes, Array]] = []
 
-    def watched_fit(latent: Space, points: Points, y: Array, starts: Sequence[Hyper], method: Method) -> Hyper:
+    def watched_fit(
+        latent: Space, points: Points, y: Array, starts: Sequence[Hyper], method: Method, **noise: Any
+    ) -> Hyper:
         fitted.append((points.z, y))
-        return fit(latent, points, y, starts, method)
+        return fit(latent, points, y, starts, method, **noise)
 
     def watched(search: Search, pending: Points, n: int, *, rng: np.random.Generator) -> list[Proposal]:
         gp = search.gp
@@ -68,7 +71,7 @@ def test_the_nearest_are_those_with_the_smallest_distance_to_the_best() -> None:
     values[[85, 7]] = -9.0, -10.0
     done[7] = False  # a failed trial is not the best one
     best = int(np.argmin(np.where(done & ~since, values, np.inf)))
-    data = Data(space, Points(z), values, done, np.arange(90))
+    data = Data(space, Points(z), values, done, np.arange(90), np.full(90, np.nan))
     found = data.nearest(np.flatnonzero(~since), 30)
     assert len(found) == 30
     assert best in found
@@ -112,8 +115,10 @@ class Watched:
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     seen = Watched()
 
-    def watched_fit(latent: Space, points: Points, y: Array, starts: Sequence[Hyper], method: Method) -> Hyper:
-        seen.fits.append(fit(latent, points, y, starts, method))
+    def watched_fit(
+        latent: Space, points: Points, y: Array, starts: Sequence[Hyper], method: Method, **noise: Any
+    ) -> Hyper:
+        seen.fits.append(fit(latent, points, y, starts, method, **noise))
         return seen.fits[-1]
 
     def watched_propose(search: Search, pending: Points, n: int, *, rng: np.random.Generator) -> list[Proposal]:
@@ -184,7 +189,9 @@ def test_in_the_paper_all_observations_are_in_the_model_and_in_its_fit(
 ) -> None:
     fitted: list[int] = []
 
-    def counted(latent: Space, points: Points, y: Array, starts: Sequence[Hyper], method: Method) -> Hyper:
+    def counted(
+        latent: Space, points: Points, y: Array, starts: Sequence[Hyper], method: Method, **noise: Any
+    ) -> Hyper:
         fitted.append(len(points))
         return starts[0]
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
 
 import bounce
@@ -96,8 +97,24 @@ def test_the_error_of_an_option_names_it() -> None:
         assert caught.value.option == name
 
 
+@pytest.mark.parametrize("noise", [0.0, -1, float("nan"), float("inf"), True, None, "", "0.5", "some", [0.1], 10**400])
+def test_a_noise_that_is_neither_a_name_nor_a_deviation_is_refused(noise: Any) -> None:
+    with pytest.raises(InvalidOption, match=r"noise must be 'auto', 'none' or a positive number.*, not ") as caught:
+        Options.of({"budget": 5, "noise": noise})
+    assert caught.value.option == "noise"
+
+
+def test_a_noise_is_a_name_or_a_number() -> None:
+    assert Options(budget=5).noise == "auto"
+    assert Options(budget=5, noise="none").noise == "none"
+    numbers: list[Any] = [2, 2.0, np.float32(2), np.int64(2)]
+    for given in numbers:
+        kept = Options(budget=5, noise=given).document()["noise"]
+        assert (kept, type(kept)) == (2.0, float)
+
+
 def test_options_go_through_their_document() -> None:
-    options = Options(budget=50, seed=3, method=Method(caution=1.0), direction="maximize", initial_dims=4)
+    options = Options(budget=50, seed=3, method=Method(caution=1.0), noise=0.5, initial_dims=4)
     assert Options.of(options.document()) == options
     assert options.document()["method"] == {"caution": 1.0}
     assert Options(budget=5).document()["method"] == "default"

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bounce import Space
 from bounce.gp.kernels import Hyper, Kernel
 from bounce.gp.points import Points
 from bounce.gp.posterior import GP
-from spaces import binary, hyper, mixed, reals, rows, wave
+from spaces import binary, hyper, mixed, reals, rows, spaces, wave
 
 
 @pytest.mark.parametrize("space", [binary(8), reals(3), mixed(2)], ids=["binary", "real", "mixed"])
@@ -65,3 +67,31 @@ def test_the_believed_best_is_the_lowest_posterior_mean() -> None:
     gp = GP.at(Kernel(space, hyper(space)), Points(z))
     y = wave(z)
     assert gp.believed_best(y) == pytest.approx(gp.posterior(Points(z), y)[0].min(), abs=1e-10)
+
+
+@settings(deadline=None)
+@given(spaces(most=5), st.lists(st.floats(1e-4, 10.0), min_size=2, max_size=12), st.integers(0, 99), st.data())
+def test_a_process_with_a_noise_for_each_observation_is_the_dense_formula(
+    space: Space, noise: list[float], seed: int, data: st.DataObject
+) -> None:
+    n, known = len(noise), np.array(noise)
+    first = data.draw(st.integers(1, n))
+    z, at, y = Points(rows(space, n, seed)), Points(rows(space, 4, seed + 1)), wave(rows(space, n, seed))
+    kernel = Kernel(space, hyper(space))
+    gp = GP.at(kernel, z[:first], known[:first]).extended(z[first:], noise=known[first:])
+    covariance = kernel(z, z) + np.diag(known)
+    cross = kernel(at, z)
+    mean, variance = gp.posterior(at, y)
+    np.testing.assert_allclose(mean, cross @ np.linalg.solve(covariance, y), atol=1e-7)
+    expected = kernel.prior - np.einsum("mn,nm->m", cross, np.linalg.solve(covariance, cross.T))
+    np.testing.assert_allclose(variance, expected, atol=1e-7)
+    np.testing.assert_array_equal(gp.noise, known)
+    own = kernel(z, z) @ np.linalg.solve(covariance, y)
+    assert gp.believed_best(y) == pytest.approx(own.min(), abs=1e-7)
+
+
+def test_a_process_without_known_noise_has_the_fitted_one() -> None:
+    space = binary(6)
+    gp = GP.at(Kernel(space, hyper(space)), Points(rows(space, 3)))
+    np.testing.assert_array_equal(gp.noise, np.full(3, 0.02))
+    np.testing.assert_array_equal(gp.extended(Points(rows(space, 2, 1)), noise=0.0).noise, [0.02, 0.02, 0.02, 0, 0])

@@ -31,6 +31,7 @@ SURFACE = {
     "NothingToAsk",
     "Ordinal",
     "Real",
+    "Recommendation",
     "Result",
     "Space",
     "Status",

@@ -309,6 +309,56 @@ def test_notes_do_not_hide_other_columns() -> None:
     assert (header, row) == (["id", "x", "kind", "value", "note"], ["0", "0.5", "c", "1.0", "a, b"])
 
 
+# Standard errors
+
+
+def test_standard_errors_are_read_with_their_values() -> None:
+    assert told("id,Value, SEM \n0,1,0.5\n1,2,\n2,failed,\n3,4,0\n") == [
+        *(Outcome(0, 1.0, sem=0.5), Outcome(1, 2.0), Outcome(2, None), Outcome(3, 4.0, sem=0.0))
+    ]
+    past = Table("x,kind,value,sem\n1,c,2,0.25\n1,c,3,\n", SPACE).past()
+    assert (past.values, past.sems, past.notes) == ([2.0, 3.0], [0.25, None], [{}, {}])
+    assert Table("x,kind,value\n1,c,2\n", SPACE).past().sems == [None]
+
+
+@pytest.mark.parametrize("cell", ["-0.1", "nan", "inf", "image_12.tif", '"0,5"'])
+def test_a_wrong_standard_error_is_refused(cell: str) -> None:
+    said = "the column sem has the standard errors of the values, finite numbers that are not negative, not "
+    assert said in refused(f"id,value,sem\n0,1,{cell}\n")
+    assert "If it is something else, give it another name" in past_refused(f"x,kind,value,sem\n1,c,2,{cell}\n")
+    skipped = Table(f"x,kind,value,sem\n1,c,2,{cell}\n1,c,3,0.5\n", SPACE).past(skip_invalid=True)
+    assert (skipped.values, skipped.sems, len(skipped.skipped)) == ([3.0], [0.5], 1)
+
+
+def test_a_failed_trial_has_no_standard_error_in_a_table() -> None:
+    said = "lab.csv, row 2: trial 0 failed, so it cannot have a standard error: empty its sem"
+    assert refused("id,value,sem\n0,failed,0.5\n") == said
+
+
+def test_a_standard_error_that_is_known_is_not_changed_by_a_table() -> None:
+    trials = [Trial(0, {"x": 0.5, "kind": "c"}, 2.5, "done", sem=0.5), Trial(1, {"x": 1.5, "kind": "c"}, 1.0, "done")]
+    for cell in ("0.5", "0.50", ""):
+        assert Table(f"id,value,sem\n0,2.5,{cell}\n1,1,\n", SPACE).results(trials).unchanged == [0, 1]
+    assert refused("id,value,sem\n0,2.5,0.6\n", trials) == (
+        "lab.csv, row 2: trial 0 is already done with the standard error 0.5. "
+        "To correct it: bounce correct STUDY 0 --sem 0.6"
+    )
+    assert "trial 1 is already done with no standard error. To correct it: bounce correct STUDY 1 --sem 0.0" in refused(
+        "id,value,sem\n1,1,0\n", trials
+    )
+    outside = [Trial(0, {"x": 9.0, "old": True}, 1.5, "outside", sem=0.5)]
+    assert Table("id,value,sem\n0,1.5,0.5\n", SPACE).results(outside).unchanged == [0]
+    assert "trial 0 is outside and cannot be told" in refused("id,value,sem\n0,1.5,0.6\n", outside)
+
+
+def test_exported_standard_errors_are_read_again() -> None:
+    optimizer = Bounce(SPACE, 5, seed=0)
+    optimizer.tell(optimizer.ask(3), [1.0, 2.0, 3.0], sem=[0.1, None, 0.0])
+    table = Table(to_csv(optimizer.trials), SPACE)
+    assert table.results(optimizer.trials).unchanged == [0, 1, 2]
+    assert table.past().sems == [0.1, None, 0.0]
+
+
 # Past results
 
 

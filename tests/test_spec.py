@@ -203,7 +203,7 @@ def test_the_same_spec_can_be_written_in_several_ways(text: bytes, tmp_path: Pat
         (
             GOOD + "[options]\nrobust = true",
             9,
-            "unknown key 'robust'; did you mean 'method'? The keys are initial_points",
+            "unknown key 'robust'; did you mean 'method'? The keys are noise",
         ),
         ("robust = true\n" + GOOD, 1, "unknown key 'robust'; did you mean 'method'? It belongs in the table [options]"),
         ("n_jobs = 4\n" + GOOD, 1, "unknown key 'n_jobs'; did you mean 'workers'?"),

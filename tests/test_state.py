@@ -139,7 +139,7 @@ def _set(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 
 STATE_DAMAGES = [
-    (_set("version", 99), "version 99; this release reads versions 1 to 3"),
+    (_set("version", 99), "version 99; this release reads versions 1 to 4"),
     (_set("space", {"parameters": []}), "damaged"),
     (_set("options/budget", -3), "damaged"),
     (_set("options/budget", 2), "more trials than its budget"),
@@ -170,6 +170,11 @@ STATE_DAMAGES = [
     (_set("trials/1/id", 5), "trial 1 of the state is damaged"),
     (_set("trials/1/value", None), "trial 1 of the state is damaged"),
     (_set("trials/1/value", "1"), "trial 1 of the state is damaged"),
+    (_set("trials/1/sem", -0.1), "trial 1 of the state is damaged"),
+    (_set("trials/1/sem", math.nan), "trial 1 of the state is damaged"),
+    (_set("trials/1/sem", "0.1"), "trial 1 of the state is damaged"),
+    (_set("trials/12/sem", 0.1), "trial 12 of the state is damaged"),  # which is pending
+    (_set("options/noise", 0), "noise must be"),
     (_set("trials/1/state", "lost"), "trial 1 of the state is damaged"),
     (_set("trials/1/told", None), "trial 1 of the state is damaged"),
     (_set("trials/1/told", 0), "tells"),
@@ -248,7 +253,7 @@ def test_a_state_of_version_1_becomes_one_of_this_version(name: str) -> None:
     assert [t.id for t in optimizer.pending] == [17]
     again = through_json(optimizer)
     assert again.state_dict() == optimizer.state_dict()
-    assert again.state_dict()["version"] == 3
+    assert again.state_dict()["version"] == 4
     assert facts(again.ask(2)) == facts(optimizer.ask(2))
 
 

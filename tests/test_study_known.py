@@ -28,20 +28,21 @@ def drawn(n: int, seed: int = 0) -> list[dict[str, Any]]:
 
 
 def facts(study: Study) -> list[tuple[Any, ...]]:
-    return [(t.id, t.point, t.value, t.state, t.error, t.notes, t.stage) for t in study.trials]
+    return [(t.id, t.point, t.value, t.state, t.error, t.notes, t.stage, t.sem) for t in study.trials]
 
 
 @pytest.mark.parametrize("path", [None, "a.db"])
 def test_what_people_know_is_kept(path: str | None, tmp_path: Path) -> None:
     """The same calls, in memory and in a file that is opened again, give the same study."""
     with Study.open(path and tmp_path / path, space=SPACE, budget=12, seed=0) as study:
-        study.add(drawn(3), [3.0, 1.0, 2.0], notes=[{"lab": "one"}, {}, {}], reason="last year's")
+        notes = [{"lab": "one"}, {}, {}]
+        study.add(drawn(3), [3.0, 1.0, 2.0], sems=[0.5, None, 0], notes=notes, reason="last year's")
         study.enqueue({"a": 0.5})
         trials = study.ask(3)
-        study.tell(trials[0], 0.7, point=trials[0].point | {"a": 0.52}, note="a bit more")
+        study.tell(trials[0], 0.7, point=trials[0].point | {"a": 0.52}, note="a bit more", sem=0.125)
         study.fail(trials[1], "it boiled over")
         study.retry()
-        study.correct(0, 2.5, reason="a typo")
+        study.correct(0, 2.5, sem=0.25, reason="a typo")
         study.withdraw(trials[2].id)
         study.note(1, "a good one")
         study.extend(15)
@@ -54,8 +55,9 @@ def test_what_people_know_is_kept(path: str | None, tmp_path: Path) -> None:
     assert kept[0][5] == {"lab": "one"}
     assert kept[3][1]["a"] == 0.52
     by_action = {entry.action: entry for entry in history}
-    assert by_action["correct"].before == {"value": 3.0}
-    assert by_action["correct"].after == {"value": 2.5}
+    assert [fact[7] for fact in kept] == [0.25, None, 0.0, 0.125, None, None]
+    assert by_action["correct"].before == {"value": 3.0, "sem": 0.5}
+    assert by_action["correct"].after == {"value": 2.5, "sem": 0.25}
     assert by_action["correct"].reason == "a typo"
     assert by_action["tell"].before is not None
     assert by_action["tell"].before["point"]["a"] == 0.5
@@ -77,17 +79,17 @@ def steps() -> list[tuple[Callable[[Study], bool], Callable[[Study], Any]]]:
         return [entry.action for entry in study.history]
 
     def told(study: Study) -> None:
-        study.tell(study.trials[5], 0.7, point=study.trials[5].point | {"a": 0.52}, note="more")
+        study.tell(study.trials[5], 0.7, point=study.trials[5].point | {"a": 0.52}, note="more", sem=0.125)
 
     return [
         (lambda s: "add" in actions(s), lambda s: s.add(drawn(5), map(value, drawn(5)))),
         (lambda s: "enqueue" in actions(s), lambda s: s.enqueue({"a": 0.5})),
         (lambda s: len(s.trials) >= 8, lambda s: s.ask(3)),
         (lambda s: "tell" in actions(s), told),
-        (lambda s: "correct" in actions(s), lambda s: s.correct(0, 2.5)),
+        (lambda s: "correct" in actions(s), lambda s: s.correct(0, 2.5, sem=0.25)),
         (lambda s: "failed" in states(s) or "retry" in actions(s), lambda s: s.fail(6, "no power")),
         (lambda s: "retry" in actions(s), lambda s: s.retry()),
-        (lambda s: s.trials[6].state == "done", lambda s: s.tell(6, 0.9)),
+        (lambda s: s.trials[6].state == "done", lambda s: s.tell(6, 0.9, sem=0)),
         (lambda s: "withdraw" in actions(s), lambda s: s.withdraw(7)),
         (lambda s: "change" in actions(s), lambda s: s.change(WIDER, {"e": False})),
         (lambda s: len(s.trials) >= 11, lambda s: s.ask(3)),
@@ -234,3 +236,31 @@ def test_the_same_space_is_no_change() -> None:
     before = optimizer.state_dict()
     assert optimizer.change(SPACE) == []
     assert optimizer.state_dict() == before
+
+
+def test_a_recommendation_changes_no_byte_and_needs_no_lock(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with Study.open(path, space=SPACE, budget=12, seed=0, noise=0.1) as study:
+        assert study.recommend() is None
+        study.add(drawn(6), map(value, drawn(6)), sems=0.1)
+        optimizer = study._keeper.optimizer
+        assert study.recommend() == optimizer.recommend()
+    with Study.open(path) as study, study._keeper.occupied():
+        running = path.read_bytes()
+        with Study.open(path) as other:
+            found = other.recommend()
+        assert path.read_bytes() == running
+    assert found is not None
+    with Study.open(path) as study:
+        before = path.read_bytes()
+        assert study.recommend() == found
+        assert path.read_bytes() == before
+        assert study.options["noise"] == 0.1
+
+
+def test_the_noise_of_a_study_is_stored_and_cannot_change(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    Study.open(path, space=SPACE, budget=12, seed=0, noise=0.5).close()
+    Study.open(path, noise=0.5).close()
+    with pytest.raises(InvalidOption, match=r'has other options: noise is 0\.5, not "auto"'):
+        Study.open(path, noise="auto")

@@ -166,3 +166,17 @@ def test_parquet_says_why_it_cannot_be_written(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InvalidInput, match=r"pip install 'bounce-bo\[parquet\]'"):
         to_parquet(PENDING, tmp_path / "t.parquet")
+
+
+def test_a_parameter_or_a_note_named_sem_does_not_hide_the_standard_error(tmp_path: Path) -> None:
+    trial = Trial(0, {"sem": 3.0}, 1.0, "done", sem=0.5, notes={"sem": "a note of an earlier release"})
+    header, row = read_back(to_csv([trial]))
+    cells = dict(zip(header, row, strict=True))
+    assert (cells["point.sem"], cells["value"], cells["sem"]) == ("3.0", "1.0", "0.5")
+    frame = Result([trial], trial, 0).to_frame()
+    assert (frame["point.sem"][0], frame["value"][0], frame["sem"][0]) == (3.0, 1.0, 0.5)
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for sem in (0.5, None):
+        to_parquet([replace(trial, sem=sem)], tmp_path / "run.parquet")
+        table = parquet.read_table(tmp_path / "run.parquet")
+        assert (table["sem"].to_pylist(), str(table.schema.field("sem").type)) == ([sem], "double")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bounce.gp.targets import clipped, standardized, targets
+from bounce.gp.targets import Scale, clipped, standardized, targets
 from bounce.method import Method
 
 
@@ -47,3 +47,37 @@ def test_only_the_default_method_lowers_outliers() -> None:
     np.testing.assert_array_equal(targets(values, Method()), standardized(clipped(values)))
     np.testing.assert_array_equal(targets(values, Method.paper()), standardized(values))
     assert not np.allclose(standardized(clipped(values)), standardized(values))
+
+
+LIMITS = (1e-6, 10.0)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20), st.sampled_from([1e-300, 1e-12, 1.0, 1e290]))
+def test_the_scale_undoes_what_standardises(values: list[float], size: float) -> None:
+    y = np.array(values) * size
+    for method in (Method(), Method.paper()):
+        scale = Scale.of(y, method)
+        lowered = clipped(y) if method == Method() else y
+        back = scale.centre + scale.deviation * targets(y, method)
+        np.testing.assert_allclose(back, lowered, rtol=1e-9, atol=1e-9 * np.abs(lowered).max())
+
+
+def test_the_errors_of_values_are_in_the_units_of_the_targets() -> None:
+    values = np.array([1e18, 4.0, 2.0, 3.0, 20.0, 1e9, 2.5])
+    errors = np.array([2.0, 0.0, np.nan, 0.5, 1e-9, 1e280, 1e-280])
+    for size in (1.0, 1e-12, 1e12):
+        scale = Scale.of(values * size, Method())
+        assert scale.deviation == pytest.approx(clipped(values).std() * size)  # outliers have the scale of the rest
+        with np.errstate(all="raise"):
+            noise = scale.noise(errors * size, LIMITS)
+        share = 1 / clipped(values).std() ** 2
+        np.testing.assert_allclose(noise, [4 * share, 1e-6, np.nan, 0.25 * share, 1e-6, 10.0, 1e-6])
+
+
+def test_beside_equal_values_any_error_is_large() -> None:
+    for values in (np.full(7, 0.1), np.zeros(1)):
+        scale = Scale.of(values, Method())
+        assert (scale.centre, scale.deviation) == (values[0], 0.0)
+        np.testing.assert_array_equal(
+            scale.noise(np.array([0.0, 1e-300, 1.0, np.nan]), LIMITS), [1e-6, 10.0, 10.0, np.nan]
+        )

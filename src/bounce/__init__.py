@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from bounce.study.minimize import maximize, minimize
     from bounce.study.status import Status
     from bounce.study.study import Study
-    from bounce.trial import Result, Trial
+    from bounce.trial import Recommendation, Result, Trial
 
 __version__ = "0.1.0"
 
@@ -63,6 +63,7 @@ __all__ = [
     "NothingToAsk",
     "Ordinal",
     "Real",
+    "Recommendation",
     "Result",
     "Space",
     "Status",

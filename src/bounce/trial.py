@@ -32,6 +32,8 @@ class Trial:
     id: int
     point: dict[str, Scalar]
     value: float | None = None
+    sem: float | None = field(default=None, kw_only=True)
+    """The standard error of the value, if it was told: 0 for an exact value."""
     state: State = "pending"
     error: str | None = None
     """Why it failed."""
@@ -107,10 +109,28 @@ class Result:
             facts = asdict(trial)
             point, notes = facts.pop("point"), facts.pop("notes")
             named = {column(name): value for name, value in point.items()}
-            rows.append({"id": facts.pop("id")} | named | facts | {k: v for k, v in notes.items() if k not in named})
+            free = {name: text for name, text in notes.items() if name not in (*named, *FACTS)}
+            rows.append({"id": facts.pop("id")} | named | facts | free)
         first = dict.fromkeys(["id", *map(column, parameters_of(self.trials)), *FACTS])
         order = list(first | dict.fromkeys(name for row in rows for name in row))
         return pd.DataFrame(rows, columns=order if rows else None)
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The trial whose point is the best one in the belief of the model, which averages the noise of the values."""
+
+    trial: Trial
+    """Of several trials of this point, the one with the best value."""
+    mean: float
+    """What the model expects of the point: the mean of its belief, without noise."""
+    deviation: float
+    """How sure it is: the standard deviation of its belief."""
+
+    @property
+    def point(self) -> dict[str, Scalar]:
+        """The point to use."""
+        return self.trial.point
 
 
 def is_single(trials: object) -> bool:
@@ -140,3 +160,24 @@ def finite(value: Any) -> float:
     if not math.isfinite(number):
         raise InvalidTell(f"a value must be a finite number, not {number!r}")
     return number + 0.0  # a negative zero becomes zero
+
+
+def standard_error(sem: Any) -> float | None:
+    """Return the standard error of a value, None if it is unknown; refuse what is not a number of at least 0."""
+    if sem is None:
+        return None
+    try:
+        number = finite(sem)
+    except InvalidTell:
+        number = -1.0
+    if number < 0:
+        raise InvalidTell(f"a standard error must be a finite number that is not negative, not {sem!r}")
+    return number
+
+
+def standard_errors(sems: Any, n: int) -> list[float | None]:
+    """Return the standard errors of n values, given as one for all or as one for each."""
+    several = [sems] * n if is_single(sems) else listed(sems)
+    if len(several) != n:
+        raise InvalidTell(f"{n} values need {n} standard errors, not {len(several)}")
+    return [standard_error(sem) for sem in several]

@@ -22,7 +22,8 @@ def add(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="RESULTS", help="A CSV file with a column per parameter and one for value, or another study."
+            metavar="RESULTS",
+            help="A CSV file with a column per parameter, one for value and perhaps one for sem, or another study.",
         ),
     ],
     study: StudyPath = None,
@@ -45,7 +46,8 @@ def add(
             past = _of_study(source, opened, skip_invalid=skip_invalid)
         elif past is None:
             past = table(source, opened.space).past(skip_invalid=skip_invalid)
-        opened.add(past.points, past.values, notes=past.notes, reason=reason or f"bounce add {source}")
+        reason = reason or f"bounce add {source}"
+        opened.add(past.points, past.values, sems=past.sems, notes=past.notes, reason=reason)
         for sentence in past.skipped:
             typer.echo(f"skipped: {sentence}", err=True)
         skipped = f", {len(past.skipped)} skipped" if past.skipped else ""
@@ -82,6 +84,7 @@ def _of_study(path: Path, opened: Study, *, skip_invalid: bool) -> Past:
                 continue
             past.points.append(trial.point)
             past.values.append(trial.value)
+            past.sems.append(trial.sem)
             past.notes.append(trial.notes)
     return past
 
@@ -112,11 +115,19 @@ def correct(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting that was actually used.")
     ] = None,
+    sem: Annotated[
+        str | None,
+        typer.Option("--sem", metavar="SEM", help="The corrected standard error of the value, or `unknown`."),
+    ] = None,
     study: StudyPath = None,
     reason: Reason = None,
 ) -> None:
-    """Correct the value or the settings of a trial. The history keeps the previous ones."""
+    """Correct the value or the settings of a trial. The history keeps the previous ones.
+
+    `--sem` corrects the standard error of the value. What is not given stays.
+    """
     from bounce.errors import InvalidInput
+    from bounce.optimizer.ledger import UNKNOWN
     from bounce.spec.reading import parsed
     from bounce.text import number
 
@@ -124,6 +135,9 @@ def correct(
         right = None if value is None else number(value)
         if value is not None and right is None:
             raise InvalidInput(f"the corrected value must be a number, such as 0.82, not {value!r}")
+        error: Any = sem if sem in (None, UNKNOWN) else number(sem)
+        if sem is not None and error is None:
+            raise InvalidInput(f"the corrected standard error must be a number, such as 0.1, or unknown, not {sem!r}")
         parameters = {parameter.name: parameter for parameter in opened.space.parameters}
         known = {found.id: found for found in opened.trials}
         point: dict[str, Any] | None = None
@@ -137,7 +151,7 @@ def correct(
                 )
             before = known[trial].point if trial in known else {}
             point = (point or dict(before)) | {name: parsed(parameters[name], text)}
-        opened.correct(trial, right, point=point, reason=reason)
+        opened.correct(trial, right, point=point, sem=error, reason=reason)
         same = known[trial] == next(found for found in opened.trials if found.id == trial)
         done = "said so already" if same else "is corrected; bounce history shows what was there before"
         print(f"trial {trial} {done}")

@@ -46,6 +46,8 @@ def _tables(trials: Sequence[Trial], width: int, *, to_fill: bool) -> Iterator[t
             ["value", *("" if trial.value is None else shown(trial.value) for trial in trials)],
             ["state", *(trial.state for trial in trials)],
         ]
+        if any(trial.sem is not None for trial in trials):
+            columns.insert(-1, ["sem", *("" if trial.sem is None else shown(trial.sem) for trial in trials)])
         if any(trial.error for trial in trials):
             columns.append(["error", *(printable(brief(trial.error or ""))[:LONGEST] for trial in trials)])
     if _width(columns) <= width:

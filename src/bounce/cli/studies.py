@@ -119,7 +119,10 @@ def tell(
     target: AnyPath,
     results: Annotated[
         Path,
-        typer.Argument(metavar="RESULTS", help="A CSV file with the columns id and value. Use - for standard input."),
+        typer.Argument(
+            metavar="RESULTS",
+            help="A CSV file with the columns id and value, and perhaps sem. Use - for standard input.",
+        ),
     ],
     study: StudyPath = None,
     as_used: Annotated[
@@ -129,8 +132,9 @@ def tell(
 ) -> None:
     """Store results from a CSV file.
 
-    All rows are stored, or none if one has a mistake. A value can be `failed`. Rows already stored are accepted if
-    unchanged, so the same file can be submitted repeatedly. Other columns are kept as notes.
+    All rows are stored, or none if one has a mistake. A value can be `failed`. A column `sem` has the standard errors
+    of the values. Rows already stored are accepted if unchanged, so the same file can be submitted repeatedly. Other
+    columns are kept as notes.
     """
     with open_study(target, study) as opened:
         retries = [entry for entry in opened.history if entry.action == "retry" and entry.trial is not None]
@@ -171,10 +175,21 @@ def trials(
         _print_trials(opened.trials, form)
 
 
-def best(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -> None:
+def best(
+    target: AnyPath,
+    study: StudyPath = None,
+    by_model: Annotated[
+        bool,
+        typer.Option("--by-model", help="Print the trial that the model believes to be the best: values may be lucky."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Print the best trial so far."""
     with open_study(target, study) as opened:
-        print_result(opened, as_json=as_json)
+        if by_model:
+            _print_recommendation(opened, as_json=as_json)
+        else:
+            print_result(opened, as_json=as_json)
 
 
 def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) -> None:
@@ -394,6 +409,28 @@ def _print_trials(found: Sequence[Trial], form: Format, *, to_fill: bool = False
         print("no trial is pending" if to_fill else "no trials yet")
     else:
         show(found, Console(), to_fill=to_fill)
+
+
+def _print_recommendation(opened: Study, *, as_json: bool) -> None:
+    """Print the trial that the model believes to be the best, and what it believes."""
+    import json
+    from dataclasses import asdict
+
+    from bounce.cli.sheet import lines, shown
+
+    found = opened.recommend()
+    if as_json:
+        belief = {"trial": None, "mean": None, "deviation": None} if found is None else asdict(found)
+        print(json.dumps({"best": belief.pop("trial")} | belief | {"study": str(opened.path)}))
+        return
+    if found is None:
+        print_result(opened, as_json=False)  # which says that there are no values
+        return
+    trial, mean, deviation = found.trial, shown(found.mean), shown(found.deviation)
+    print(f"best mean {mean}, standard deviation {deviation} (trial {trial.id}; its value is {trial.value!r})")
+    for line in lines(trial):
+        print(line)
+    print(f"study {opened.path}")
 
 
 def print_result(opened: Study, *, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 Targets are standardised. The prior mean is zero, or the constant of highest likelihood (`Method.mean`). The priors
 are those of the paper (appendix "Implementation details"), as densities of the natural parameters (notes, decision 7).
+The noise variance of an observation is the fitted one, unless it is known.
 
 Shapes: n points, y (n,) targets, θ the parameters of the fit.
 """
@@ -66,6 +67,11 @@ def cold(space: Space) -> Hyper:
     return Hyper(combinatorial, real, signal=1.0, noise=COLD_NOISE, rho=0.5)
 
 
+def noise_limits(space: Space, method: Method) -> tuple[float, float]:
+    """Return the least and the largest noise variance of standardised targets."""
+    return (method.noise_floor if len(space.combinatorial) else method.real_noise_floor), NOISE_CEILING
+
+
 class _Parts(NamedTuple):
     """The kernel of the data at σ² = 1, and its derivatives by k_c, k_r and ρ, and of these by their arguments."""
 
@@ -79,16 +85,33 @@ class _Parts(NamedTuple):
     by_rho: Array
 
 
+def noise_of(hyper: Hyper, known: Array) -> Array:
+    """Return the noise variances (n,) of observations: those that are known, and the fitted one for NaN."""
+    return np.where(np.isnan(known), hyper.noise, known)
+
+
 class LogPosterior:
     """The log marginal likelihood plus log priors of some data, as a function of θ, with its gradient.
 
     θ = (log ℓ_c … | η … | log ℓ_r … | log σ² | log noise | ρ); the parts that a space lacks are left out. There is one
     ℓ_c, or one for each combinatorial kind; with a lengthscale per bin, that of bin j is ℓ_c·exp(s·η_j), where η_j is
-    standard normal and s is `Method.spread` (`Method.lengthscales`).
+    standard normal and s is `Method.spread` (`Method.lengthscales`). `known` (n,) are the noise variances of
+    observations that are known, NaN for the others; `fixed` is the noise variance of these, where it is not to be
+    fitted.
     """
 
-    def __init__(self, space: Space, points: Points, y: Array, method: Method) -> None:
+    def __init__(
+        self,
+        space: Space,
+        points: Points,
+        y: Array,
+        method: Method,
+        *,
+        known: Array | None = None,
+        fixed: float | None = None,
+    ) -> None:
         self.space, self.y, self.n, self.method = space, y, len(y), method
+        self.known, self.fixed = known, fixed
         self.n_real = len(space.reals)
         self.combinatorial = bool(len(space.combinatorial))
         self.mixed = space.is_mixed
@@ -148,8 +171,8 @@ class LogPosterior:
     def bounds(self) -> list[tuple[float, float]]:
         """The box of θ."""
         lengths = [LENGTHSCALE_BOUNDS] * (self.groups + self.n_real)
-        floor = self.method.noise_floor if self.combinatorial else self.method.real_noise_floor
-        logs = [(math.log(a), math.log(b)) for a, b in [*lengths, SIGNAL_BOUNDS, (floor, NOISE_CEILING)]]
+        noise = noise_limits(self.space, self.method) if self.fixed is None else (self.fixed, self.fixed)
+        logs = [(math.log(a), math.log(b)) for a, b in [*lengths, SIGNAL_BOUNDS, noise]]
         logs[self.groups : self.groups] = [OWN_BOUNDS] * self.own
         return logs + ([(0.0, 1.0)] if self.mixed else [])
 
@@ -170,7 +193,7 @@ class LogPosterior:
         h = self.unpack(theta)
         parts = self._kernel(h)
         covariance = h.signal * parts.k
-        covariance[np.diag_indices(self.n)] += h.noise
+        covariance[np.diag_indices(self.n)] += h.noise if self.known is None else noise_of(h, self.known)
         factor = cholesky(covariance)
         if self.method.mean == "zero":
             alpha = solve(factor, self.y[:, None])[:, 0]
@@ -235,17 +258,26 @@ class LogPosterior:
             )  # r² depends on log ℓ_j as ℓ_j^{−2}
         at += self.n_real
         gradient[at] = h.signal * _dot(g, parts.k)
-        gradient[at + 1] = h.noise * np.trace(g)
+        gradient[at + 1] = h.noise * (np.trace(g) if self.known is None else np.diag(g)[np.isnan(self.known)].sum())
         if self.mixed:
             gradient[-1] = h.signal * _dot(g, parts.by_rho)
         return gradient
 
 
-def fit(space: Space, points: Points, y: Array, starts: Sequence[Hyper], method: Method) -> Hyper:
-    """Return the hyperparameters of the highest posterior found from some starts."""
+def fit(
+    space: Space,
+    points: Points,
+    y: Array,
+    starts: Sequence[Hyper],
+    method: Method,
+    *,
+    known: Array | None = None,
+    fixed: float | None = None,
+) -> Hyper:
+    """Return the hyperparameters of the highest posterior found from some starts; the noise is as in `LogPosterior`."""
     from scipy.optimize import minimize  # slow to import, so not before the first fit
 
-    posterior = LogPosterior(space, points, y, method)
+    posterior = LogPosterior(space, points, y, method, known=known, fixed=fixed)
 
     def loss(theta: Array) -> tuple[float, Array]:
         value, gradient = posterior(theta)

@@ -2,7 +2,7 @@
 
 The invariant: a process that was extended is the one that is built from all points at once, up to rounding.
 
-Shapes: Z (n, d) latent codes, y (n,) targets, L (n, n) the lower Cholesky factor of K + noise.
+Shapes: Z (n, d) latent codes, y (n,) targets, noise (n,) variances, L (n, n) the lower Cholesky factor of K + noise.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ class GP:
     kernel: Kernel
     points: Points
     factor: Array
+    noise: Array
+    """The noise variance of each observation."""
 
     @classmethod
-    def at(cls, kernel: Kernel, points: Points) -> GP:
-        """Condition on noisy observations."""
+    def at(cls, kernel: Kernel, points: Points, noise: Array | None = None) -> GP:
+        """Condition on noisy observations, with the fitted noise unless another one is given for each."""
+        own = np.full(len(points), kernel.hyper.noise) if noise is None else noise
         covariance = kernel(points, points)
-        covariance[np.diag_indices(len(points))] += kernel.hyper.noise
-        return cls(kernel, points, cholesky(covariance))
+        covariance[np.diag_indices(len(points))] += own
+        return cls(kernel, points, cholesky(covariance), own)
 
     @cached_property
     def scaled(self) -> Array:
@@ -42,8 +45,11 @@ class GP:
         """What its points add to the squared distances of reals, beside those in `scaled`."""
         return self.kernel.real_offset(self.points)
 
-    def extended(self, points: Points, *, noise: float) -> GP:
-        """Condition on more points: new rows of the factor, the old ones as they are."""
+    def extended(self, points: Points, *, noise: Array | float) -> GP:
+        """Condition on more points, with one noise variance for all or one each.
+
+        The factor gets new rows, and the old ones stay as they are.
+        """
         if not len(points):
             return self
         n, m = len(self.points), len(points)
@@ -54,7 +60,7 @@ class GP:
         factor[:n, :n] = self.factor
         factor[n:, :n] = cross.T
         factor[n:, n:] = cholesky(covariance)
-        return GP(self.kernel, self.points.joined(points), factor)
+        return GP(self.kernel, self.points.joined(points), factor, np.append(self.noise, np.broadcast_to(noise, m)))
 
     def whitened(self, cross: Array) -> Array:
         """Return L⁻¹·kᵀ (n, m) of cross-covariances k (m, n)."""
@@ -67,7 +73,7 @@ class GP:
 
     def believed_best(self, y: Array) -> float:
         """Return the lowest posterior mean at its own points: y − noise·K⁻¹y."""
-        return float((y - self.kernel.hyper.noise * solve(self.factor, y[:, None])[:, 0]).min())
+        return float((y - self.noise * solve(self.factor, y[:, None])[:, 0]).min())
 
     def posterior(self, points: Points, y: Array) -> tuple[Array, Array]:
         """Return posterior mean and variance at points, given the targets."""

@@ -6,6 +6,7 @@ Shapes: values (n,), to be minimised.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,17 +19,56 @@ OUTLIER_ROOM = 0.25  # of the range of the other values, in which outliers keep 
 
 def targets(values: Array, method: Method) -> Array:
     """Return the values as the model sees them: outliers lowered (`Method.targets`), then standardised."""
-    return standardized(clipped(values) if method.targets == "clipped" else values)
+    return standardized(_lowered(values, method))
+
+
+def _lowered(values: Array, method: Method) -> Array:
+    return clipped(values) if method.targets == "clipped" else values
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What standardises values: a target is (value − centre) / deviation."""
+
+    centre: float
+    deviation: float
+    """The population standard deviation; 0 if all values are equal."""
+
+    @classmethod
+    def of(cls, values: Array, method: Method) -> Scale:
+        """Return the scale of the targets of values; outliers are lowered first, as in `targets`."""
+        lowered = _lowered(values, method)
+        largest = float(np.abs(lowered).max())
+        scaled, _, deviation = _centred(lowered)
+        if deviation is None:
+            return cls(float(lowered[0]), 0.0)
+        return cls(largest * float(scaled.mean()), largest * deviation)
+
+    def noise(self, errors: Array, limits: tuple[float, float]) -> Array:
+        """Return the noise variances (n,) of targets whose values have these standard errors; NaN stays NaN.
+
+        If all values are equal, any error is large beside their deviation.
+        """
+        low, high = limits
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            shares = np.where(errors > 0, errors / self.deviation, 0.0 * errors)
+            return np.asarray(np.clip(np.minimum(shares, math.sqrt(high)) ** 2, low, high))
 
 
 def standardized(values: Array) -> Array:
     """Return values with mean 0 and population standard deviation 1 (or 0, if all are equal)."""
+    _, centred, deviation = _centred(values)
+    return np.zeros_like(values) if deviation is None else centred / deviation
+
+
+def _centred(values: Array) -> tuple[Array, Array, float | None]:
+    """Return values divided by the largest, these with mean 0, and the deviation; None if all are equal."""
     largest = np.abs(values).max()
     scaled = values / largest if largest > 0 else values  # keeps squares from overflowing
     centred = scaled - scaled.mean()
-    deviation = centred.std()
+    deviation = float(centred.std())
     # Rounding alone makes the deviation of equal values a tiny number.
-    return centred / deviation if deviation > 1e-14 else np.zeros_like(values)
+    return scaled, centred, deviation if deviation > 1e-14 else None
 
 
 def clipped(values: Array) -> Array:

@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from bounce.gp.threads import one_thread
 from bounce.optimizer.ledger import Ledger, Outcome, Trials
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
 from bounce.optimizer.planner import Planner
+from bounce.optimizer.recommendation import recommended
 from bounce.optimizer.state import (
     VERSION,
     Record,
@@ -37,7 +38,7 @@ from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import after, improves
 from bounce.text import storable
-from bounce.trial import ASKED, STATES, Trial, is_single, listed
+from bounce.trial import ASKED, STATES, Recommendation, Trial, is_single, listed, standard_errors
 
 COMPLETIONS = 64  # random completions of a point that leaves something open, of which the first unseen one is taken
 
@@ -118,6 +119,17 @@ class Bounce:
         best = best_of(self._ledger.records, self._options.sign)
         return None if best is None else _snapshot(best)
 
+    def recommend(self) -> Recommendation | None:
+        """Return the evaluated point that the model believes to be the best; None before the first value.
+
+        A model of all results is fitted anew in the space itself, so the answer does not depend on the stage of the
+        search. It averages the noise: the best value may be a lucky one, so this point need not be that of `best`. With
+        `noise="none"` it is, unless standard errors were told. Nothing in the run changes.
+        """
+        with one_thread():
+            found = recommended(self.space, self._ledger.records, self._options)
+        return None if found is None else replace(found, trial=_snapshot(self._ledger[found.trial.id]))
+
     @property
     def remaining(self) -> int:
         """How many trials may still be asked for."""
@@ -193,11 +205,13 @@ class Bounce:
         seconds: float | None = None,
         point: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
         note: str | None = None,
+        sem: float | Sequence[float | None] | None = None,
     ) -> list[int]:
         """Give the value of a trial, or the values of several; all are taken or none. Return the ids.
 
-        `seconds` is how long each evaluation took, for the record. `point` is the point that was really used, or one
-        per trial, if it is not the one that was asked for. `note` is free text.
+        `sem` is the standard error of the value, in the same units, or one per trial: 0 for an exact value, None if it
+        is unknown. `seconds` is how long each evaluation took, for the record. `point` is the point that was really
+        used, or one per trial, if it is not the one that was asked for. `note` is free text.
         """
         several = [values] if is_single(trials) else listed(values)
         ids = self._ledger.ids(trials, "pending")
@@ -209,8 +223,8 @@ class Bounce:
                 raise InvalidTell(f"{len(ids)} trials need {len(ids)} {what}, not {len(given)}")
         notes = {} if note is None else {"note": str(note)}
         return self.settle(
-            Outcome(i, _given(value), point=own, seconds=seconds, notes=notes)
-            for i, value, own in zip(ids, several, used, strict=True)
+            Outcome(i, _given(value), point=own, seconds=seconds, notes=notes, sem=error)
+            for i, value, own, error in zip(ids, several, used, standard_errors(sem, len(ids)), strict=True)
         )
 
     def fail(self, trials: Trials, error: str | None = None, *, seconds: float | None = None) -> list[int]:
@@ -240,15 +254,17 @@ class Bounce:
         values: Iterable[Any],
         *,
         notes: Sequence[Mapping[str, str]] | None = None,
+        sems: float | Sequence[float | None] | None = None,
     ) -> list[Trial]:
         """Take results that nobody asked for: past data, experiments made by hand. They cost no budget.
 
         All are taken or none. Points may repeat. The model learns from them, and the search begins around the best.
+        `sems` are the standard errors of the values, as `sem` in `tell`.
         """
         codes, numbers = self._encoded(points), listed(values)
         if len(numbers) != len(codes):
             raise InvalidTell(f"{len(codes)} points need {len(codes)} values, not {len(numbers)}")
-        ids = self._ledger.add(codes, numbers, self._head.stage, notes)
+        ids = self._ledger.add(codes, numbers, self._head.stage, notes, sems=sems)
         return [_snapshot(self._ledger[i]) for i in ids]
 
     def enqueue(
@@ -311,9 +327,19 @@ class Bounce:
             known.add(keys[place])
         return completed
 
-    def correct(self, trial: Trial | int, value: Any = None, *, point: Mapping[str, Any] | None = None) -> int:
-        """Replace the value or the point of a trial that has a value. Return its id."""
-        i = self._ledger.correct(trial, value, point)
+    def correct(
+        self,
+        trial: Trial | int,
+        value: Any = None,
+        *,
+        point: Mapping[str, Any] | None = None,
+        sem: float | Literal["unknown"] | None = None,
+    ) -> int:
+        """Replace the value, its standard error or the point of a trial that has a value. Return its id.
+
+        What is not given stays. `sem="unknown"` takes a standard error back.
+        """
+        i = self._ledger.correct(trial, value, point, sem)
         self._planner = replace(self._planner)  # its caches are of the data before
         return i
 

@@ -27,10 +27,12 @@ from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
 from bounce.text import storable, told
-from bounce.trial import State, Trial, finite, is_single
+from bounce.trial import State, Trial, finite, is_single, standard_error, standard_errors
 
 Trials = Trial | int | Sequence[Trial | int]
 """One trial or its id, or several of them."""
+
+UNKNOWN = "unknown"  # a standard error that is taken back by a correction
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Outcome:
     """The point that was really used, if it is not the one that was asked for."""
     seconds: float | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
+    sem: float | None = None
+    """The standard error of its value: 0 for an exact value, None if it is unknown."""
 
 
 class Ledger:
@@ -146,10 +150,16 @@ class Ledger:
         return [record.id for record in new]
 
     def add(
-        self, codes: Codes, values: Sequence[Any], stage: Stage, notes: Sequence[Mapping[str, str]] | None = None
+        self,
+        codes: Codes,
+        values: Sequence[Any],
+        stage: Stage,
+        notes: Sequence[Mapping[str, str]] | None = None,
+        *,
+        sems: Any = None,
     ) -> list[int]:
         """Take results that nobody asked for; all are taken or none. Return their ids."""
-        numbers = [finite(value) for value in values]
+        numbers, errors = [finite(value) for value in values], standard_errors(sems, len(codes))
         texts = checked_notes(notes, len(codes))
         first, tells, points = len(self), self.tells, self.space.decode(codes)
         self.tells += len(numbers)
@@ -160,6 +170,7 @@ class Ledger:
                     points[i],
                     number,
                     "added",
+                    sem=errors[i],
                     stage=stage.number,
                     restart=stage.restart,
                     notes=texts[i],
@@ -226,6 +237,7 @@ class Ledger:
                     outcome,
                     id=i,
                     value=None if outcome.value is None else finite(outcome.value),
+                    sem=_error_of(outcome),
                     seconds=_seconds(outcome.seconds),
                     notes=checked_notes([outcome.notes], 1)[0],
                 ),
@@ -242,7 +254,8 @@ class Ledger:
         notes = self.records[i].trial.notes | dict(outcome.notes)
         state: State = "failed" if outcome.value is None else "done"
         error = None if outcome.error is None else told(outcome.error)
-        self.edit(i, value=outcome.value, state=state, error=error, seconds_eval=outcome.seconds, notes=notes)
+        known = {"value": outcome.value, "sem": outcome.sem, "seconds_eval": outcome.seconds, "notes": notes}
+        self.edit(i, state=state, error=error, **known)
         self._told(i)
         return i
 
@@ -256,15 +269,16 @@ class Ledger:
         self.edit(i, point=self.space.decode(codes[None])[0])
         self.keys = self._known_keys()  # the point that was not used may be proposed again
 
-    def correct(self, trial: Trials, value: Any, point: Mapping[str, Any] | None) -> int:
-        """Replace the value or the point of a trial that has a value; return its id."""
+    def correct(self, trial: Trials, value: Any, point: Mapping[str, Any] | None, sem: Any = None) -> int:
+        """Replace the value, its standard error or the point of a trial that has a value; return its id."""
         (i,) = self.ids(trial, "done", "added")
-        if value is None and point is None:
-            raise InvalidTell(f"trial {i}: give the right value, or the right point", trial=i)
+        if value is None and point is None and sem is None:
+            raise InvalidTell(f"trial {i}: give the right value, standard error or point", trial=i)
         number = self.records[i].value if value is None else finite(value)
+        error = self.records[i].trial.sem if sem is None else _corrected_error(sem)
         if point is not None:
             self._use(i, self.space.encode([point])[0])
-        self.edit(i, value=number)
+        self.edit(i, value=number, sem=error)
         self._told(i)
         return i
 
@@ -354,6 +368,17 @@ def _equal(one: Any, other: Any) -> bool:
     """Return whether two settings are equal; a change of the space may have rounded a real one again."""
     reals = isinstance(one, float) and isinstance(other, float)
     return one == other or (reals and math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-300))
+
+
+def _error_of(outcome: Outcome) -> float | None:
+    """Return the standard error of an outcome; refuse one of a failure."""
+    if outcome.value is None and outcome.sem is not None:
+        raise InvalidTell(f"trial {outcome.id} failed, so it cannot have a standard error", trial=outcome.id)
+    return standard_error(outcome.sem)
+
+
+def _corrected_error(sem: Any) -> float | None:
+    return None if isinstance(sem, str) and sem == UNKNOWN else standard_error(sem)
 
 
 def checked_notes(notes: Any, n: int) -> list[dict[str, str]]:

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from bounce.acquire.candidates import Seen
 from bounce.acquire.maximise import Proposal, Search, propose
 from bounce.acquire.neighbourhood import Neighbourhood
-from bounce.gp.fit import cold, fit
+from bounce.gp.fit import cold, fit, noise_limits, noise_of
 from bounce.gp.kernels import Hyper, Kernel, Metric
 from bounce.gp.linalg import Array
 from bounce.gp.points import Points
 from bounce.gp.posterior import GP
-from bounce.gp.targets import targets
+from bounce.gp.targets import Scale, targets
 from bounce.method import Method
 from bounce.optimizer.foreign import points_of
 from bounce.optimizer.state import Fit, Head, Record, evidence
@@ -52,6 +52,24 @@ class Data:
     """Which have a value of their own; the others failed."""
     tells: NDArray[np.intp]
     """The place of each in the order of tells."""
+    errors: Array
+    """The standard error of each value, in the user's units; NaN where it was not told."""
+
+    def noise(self, among: NDArray[np.intp], method: Method, noise: str | float) -> tuple[Array | None, float | None]:
+        """Return the noise variances of some observations, and that of the others, in the units of their targets.
+
+        The first has NaN where no standard error was told, and is None if none was. The second is None if it is to be
+        fitted (the option `noise`).
+        """
+        told = self.errors[among]
+        if np.isnan(told).all() and noise == "auto":
+            return None, None
+        scale, limits = Scale.of(self.values[among], method), noise_limits(self.latent, method)
+        fixed = None
+        if noise != "auto":
+            error = 0.0 if noise == "none" else float(noise)
+            fixed = float(scale.noise(np.array([error]), limits)[0])
+        return (None if np.isnan(told).all() else scale.noise(told, limits)), fixed
 
     def nearest(self, among: NDArray[np.intp], most: int | None) -> NDArray[np.intp]:
         """Return those of some observations that are nearest to the best of them, by id; all if they are few."""
@@ -66,13 +84,18 @@ class Data:
         return among[np.sort(nearest)]
 
 
+def errors_of(records: Sequence[Record]) -> Array:
+    """Return the standard errors (n,) of trials, NaN where none was told."""
+    return np.array([np.nan if record.trial.sem is None else record.trial.sem for record in records])
+
+
 class Model:
     """A Gaussian process that follows a run."""
 
-    def __init__(self, method: Method) -> None:
-        self._method = method
+    def __init__(self, method: Method, noise: str | float = "auto") -> None:
+        self._method, self._noise = method, noise
         self._seen_from: tuple[Embedding, Points] | None = None
-        self._base: tuple[tuple[int, int, int | None], GP] | None = None
+        self._base: tuple[tuple[int, int, int | None, float, bytes], GP] | None = None
 
     def propose(
         self,
@@ -96,7 +119,8 @@ class Model:
         ids = np.array([record.id for record in found])
         points = self._points(head.stage.embedding, records)[ids]
         done = np.array([record.trial.state in VALUED for record in found])
-        return Data(head.stage.latent, points, values, done, np.array([record.tell for record in found]))
+        tells = np.array([record.tell for record in found])
+        return Data(head.stage.latent, points, values, done, tells, errors_of(found))
 
     def _points(self, embedding: Embedding, records: Sequence[Record]) -> Points:
         """Return all trials as the stage sees them."""
@@ -118,8 +142,11 @@ class Model:
         base = data.nearest(np.flatnonzero(~since), method.nearest)
         if due:
             few = data.nearest(base, method.nearest_fit if len(data.latent.reals) else method.nearest)
-            y = targets(data.values[base], method)[np.searchsorted(base, few)]  # in the units of all
-            hyper = fit(data.latent, data.points[few], y, self._starts(head), method)
+            place = np.searchsorted(base, few)
+            y = targets(data.values[base], method)[place]  # in the units of all
+            known, fixed = data.noise(base, method, self._noise)
+            known = None if known is None else known[place]
+            hyper = fit(data.latent, data.points[few], y, self._starts(head), method, known=known, fixed=fixed)
             logger.debug("fit to %d observations: %s", len(few), hyper)
             head = replace(head, fit=Fit(hyper, tells=int(data.tells.max()) + 1, stage=head.stage.number))
         return head, np.concatenate([base, np.flatnonzero(since)]), len(base)
@@ -154,10 +181,14 @@ class Model:
         stage, hyper = head.stage, head.fit.hyper
         points, y = data.points[order], targets(data.values[order], self._method)
         grain = 1 if data.points.foreign is None else data.points.foreign.grain
-        key = (stage.number, head.fit.tells, grain)
+        known, fixed = data.noise(order, self._method, self._noise)
+        if fixed is not None:
+            hyper = replace(hyper, noise=fixed)
+        noise = np.full(len(order), hyper.noise) if known is None else noise_of(hyper, known)
+        key = (stage.number, head.fit.tells, grain, hyper.noise, noise[:base].tobytes())
         if self._base is None or self._base[0] != key:
-            self._base = (key, GP.at(Kernel(stage.latent, hyper, grain), points[:base]))
-        gp = self._base[1].extended(points[base:], noise=hyper.noise)
+            self._base = (key, GP.at(Kernel(stage.latent, hyper, grain), points[:base], noise[:base]))
+        gp = self._base[1].extended(points[base:], noise=noise[base:])
         centre = points.z[int(np.argmin(np.where(data.done[order], y, np.inf)))]
         reals, box = stage.latent.reals, np.empty((2, 0))
         if len(reals):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
@@ -19,6 +20,7 @@ from bounce.subspace.trust_region import STRATEGIES
 
 LARGEST = 10**9
 DIRECTIONS = ("minimize", "maximize")
+NOISES = ("auto", "none")
 SYNONYMS = {  # what other packages call them
     "n_jobs": "workers",
     "n_trials": "budget",
@@ -50,6 +52,24 @@ def _one_of(name: str, value: object, allowed: Iterable[str]) -> None:
         raise InvalidOption(f"{name} must be {' or '.join(map(repr, names))}, not {quoted(value)}", option=name)
 
 
+def _noise(value: Any) -> str | float:
+    """Return how noisy values are: a name, or their standard deviation."""
+    number = None
+    if not isinstance(value, str | bytes | bool):
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = None
+    if number is not None and 0 < number < math.inf:
+        return number
+    if isinstance(value, str) and value in NOISES:
+        return value
+    raise InvalidOption(
+        f"noise must be 'auto', 'none' or a positive number, the standard deviation of a value, not {quoted(value)}",
+        option="noise",
+    )
+
+
 def _about(default: Any, text: str) -> Any:
     return field(default=default, metadata={"help": text})
 
@@ -62,6 +82,7 @@ class Options:
     batch_size: int = _about(1, "how many trials an ask returns")
     seed: int | None = _about(None, "makes a run repeatable; drawn and recorded if it is not given")
     direction: str = _about("minimize", "'minimize' or 'maximize'")
+    noise: str | float = _about("auto", "how noisy values are: 'auto', 'none', or the standard deviation of a value")
     initial_points: int = _about(5, "initial points evaluated before the model is used")
     initial_dims: int | None = _about(None, "bins of the first stage; by default 5, or 2 if all variables are real")
     new_bins: int = _about(2, "a bin is split into at most this many bins plus one")
@@ -79,6 +100,7 @@ class Options:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, whole(name, getattr(self, name), least))
         _one_of("direction", self.direction, DIRECTIONS)
+        object.__setattr__(self, "noise", _noise(self.noise))
         _one_of("trust_region", self.trust_region, STRATEGIES)
         if not isinstance(self.low_sequency, bool):
             raise InvalidOption(
@@ -113,6 +135,7 @@ class RunOptions(TypedDict, total=False):
     batch_size: int
     seed: int | None
     direction: str
+    noise: str | float
     initial_points: int
     initial_dims: int | None
     new_bins: int

@@ -50,7 +50,7 @@ class Planner:
 
     @cached_property
     def _model(self) -> Model:
-        return Model(self.options.method)
+        return Model(self.options.method, self.options.noise)
 
     @property
     def stages(self) -> Stages:

@@ -25,13 +25,14 @@ from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import TrustRegion
 from bounce.trial import ASKED, STATES, VALUED, Scalar, State, Trial
 
-VERSION = 3
+VERSION = 4
 STORED = tuple(f.name for f in fields(Trial) if f.name != "point")  # the point follows from the codes
 OWN = ("codes", "batch", "told", "asked_codes", "enqueued", "counted", "was", "former_point", "free")
 RECORD = (*STORED, *OWN)
 """The keys of a record's document."""
 
 RENAMED = {"space": "stage", "length_comb": "radius", "length_cont": "side"}  # fields of a trial, version 1 to 2
+NEW_IN_4: dict[str, Any] = {"sem": None}  # fields of a trial that version 3 did not have
 NEW_IN_3: dict[str, Any] = {"attempts": 0, "free": None}  # fields of a trial that version 2 did not have
 NEW_IN_2: dict[str, Any] = {  # fields of a trial that version 1 did not have
     "notes": {},
@@ -120,9 +121,9 @@ class Head:
     fit: Fit | None
 
 
-def observations(records: Sequence[Record], restart: int) -> list[Record]:
-    """Return the trials with a value since a restart, by id."""
-    return [r for r in records if r.trial.state in VALUED and r.trial.restart == restart]
+def observations(records: Sequence[Record], restart: int | None) -> list[Record]:
+    """Return the trials with a value since a restart, by id; with None, all trials with a value."""
+    return [r for r in records if r.trial.state in VALUED and restart in (None, r.trial.restart)]
 
 
 def best_of(records: Iterable[Record], sign: float) -> Record | None:
@@ -136,15 +137,16 @@ def spent(records: Iterable[Record]) -> int:
     return sum(record.spent for record in records)
 
 
-def evidence(records: Sequence[Record], restart: int, sign: float, method: Method) -> tuple[list[Record], Array]:
+def evidence(records: Sequence[Record], restart: int | None, sign: float, method: Method) -> tuple[list[Record], Array]:
     """Return the trials that the model learns from, by id, and what it is told about each, to be minimised.
 
-    A failed trial counts as the worst value seen, or not at all (`Method.failures`).
+    They are those since a restart, or with None all of them. A failed trial counts as the worst value seen, or not at
+    all (`Method.failures`).
     """
     done = observations(records, restart)
     if method.failures == "ignored":
         return done, np.array([sign * r.value for r in done])
-    found = [r for r in records if r.told is not None and r.trial.restart == restart]
+    found = [r for r in records if r.told is not None and restart in (None, r.trial.restart)]
     worst = max(sign * r.value for r in done)
     return found, np.array([sign * r.value if r.trial.state in VALUED else worst for r in found])
 
@@ -195,6 +197,7 @@ def _record(space: Space, document: Mapping[str, Any], place: int, codes: Codes)
         and trial.state in STATES
         and (trial.state == "outside" or (trial.state in VALUED) == (value is not None))
         and (value is None or _is_number(value))
+        and (trial.sem is None or (value is not None and _is_number(trial.sem) and trial.sem >= 0))
         and (trial.state in (*VALUED, "failed")) == (told is not None)
         and (trial.state == "outside") == (document["was"] is not None)
         and (told is None or _is_int(told))
@@ -302,13 +305,14 @@ def upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
     if state.get("version") == 1:
         state = {
             **state,
-            "version": 3,
+            "version": VERSION,
             "options": _options_of_1(state["options"]),
             "head": _head_of_1(state["head"]),
             "trials": [upgraded_trial(trial, 1) for trial in state["trials"]],
         }
-    elif state.get("version") == 2:
-        state = {**state, "version": 3, "trials": [upgraded_trial(trial, 2) for trial in state["trials"]]}
+    elif state.get("version") in (2, 3):  # options that were not there yet have their defaults
+        trials = [upgraded_trial(trial, state["version"]) for trial in state["trials"]]
+        state = {**state, "version": VERSION, "trials": trials}
     return state
 
 
@@ -317,7 +321,9 @@ def upgraded_trial(document: Mapping[str, Any], version: int) -> dict[str, Any]:
     trial = dict(document)
     if version < 2:
         trial = NEW_IN_2 | {RENAMED.get(name, name): x for name, x in trial.items()}
-    return NEW_IN_3 | trial if version < 3 else trial
+    if version < 3:
+        trial = NEW_IN_3 | trial
+    return NEW_IN_4 | trial if version < 4 else trial
 
 
 def _options_of_1(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import io
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,8 @@ class Past:
 
     points: list[dict[str, Any]] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
+    sems: list[float | None] = field(default_factory=list)
+    """Their standard errors, None where they are unknown."""
     notes: list[dict[str, str]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     """What was wrong with the rows that were left out."""
@@ -174,10 +176,11 @@ class Table:
     ) -> Told:
         """Read the results of pending trials.
 
-        The columns `id` and `value` are required. A trial has failed if its value or its state is `failed`. A row
-        without a value is still pending and is left out, and so is one that says again what is known. Settings that
-        differ from what was asked for are refused, or taken as those that were really used. `retried` has the reason of
-        each failure after which a trial was retried: a row that says it again is older than that.
+        The columns `id` and `value` are required, and `sem` may have the standard errors of the values. A trial has
+        failed if its value or its state is `failed`. A row without a value is still pending and is left out, and so is
+        one that says again what is known. Settings that differ from what was asked for are refused, or taken as those
+        that were really used. `retried` has the reason of each failure after which a trial was retried: a row that says
+        it again is older than that.
         """
         by_id = {trial.id: trial for trial in trials}
         told, seen = Told([], []), dict[int, int]()
@@ -196,7 +199,7 @@ class Table:
                 self._repeated(line, trial, outcome)
                 told.unchanged.append(trial.id)
                 continue
-            told.outcomes.append(Outcome(trial.id, outcome.value, outcome.error, used, None, self._notes(cells)))
+            told.outcomes.append(replace(outcome, point=used, notes=self._notes(cells)))
         if not told.outcomes and not told.unchanged:
             what = "no row has a value yet" if seen else "the table has no rows below the header"
             raise self._error(None, f"{what}; write a number or 'failed' in the column value")
@@ -226,9 +229,12 @@ class Table:
             return None
         if state == ("done" if failed else "failed"):
             raise self._error(line, f"trial {trial.id} cannot be {state} with the value {value!r}")
+        sem = self._error_of(line, cells)
         if failed:
+            if sem is not None:
+                raise self._error(line, f"trial {trial.id} failed, so it cannot have a standard error: empty its sem")
             return Outcome(trial.id, None, error or None)
-        return Outcome(trial.id, self._number(line, value, " or 'failed'"))
+        return Outcome(trial.id, self._number(line, value, " or 'failed'"), sem=sem)
 
     def _used(self, line: int, trial: Trial, cells: Mapping[str, str], *, as_used: bool) -> dict[str, Any] | None:
         """Return the point that was really used, if it is not the one that was asked for."""
@@ -267,7 +273,10 @@ class Table:
 
     def _repeated(self, line: int, trial: Trial, outcome: Outcome) -> None:
         """Refuse a row that says of a finished trial what is not known of it."""
-        if trial.state in ("queued", "withdrawn") or (trial.state == "outside" and outcome.value != trial.value):
+        another_error = outcome.sem not in (None, trial.sem)
+        if trial.state in ("queued", "withdrawn") or (
+            trial.state == "outside" and (outcome.value != trial.value or another_error)
+        ):
             hints = {"queued": ": bounce ask gives it out first", "outside": ": bounce add takes results like this one"}
             hint = hints.get(trial.state, "")
             raise self._error(line, f"trial {trial.id} is {trial.state} and cannot be told{hint}")
@@ -277,17 +286,25 @@ class Table:
                 known = f"{trial.state} with the value {written(trial.value)}"
                 sentence = f"{known}. To correct it: bounce correct STUDY {trial.id} VALUE"
             raise self._error(line, f"trial {trial.id} is already {sentence}")
+        if another_error:
+            known = "no standard error" if trial.sem is None else f"the standard error {written(trial.sem)}"
+            raise self._error(
+                line,
+                f"trial {trial.id} is already {trial.state} with {known}. "
+                f"To correct it: bounce correct STUDY {trial.id} --sem {written(outcome.sem)}",
+            )
 
     # Points
 
     def past(self, *, skip_invalid: bool = False) -> Past:
-        """Read results that nobody asked for: a column per parameter and one for the value."""
+        """Read results that nobody asked for: a column per parameter, one for the value and perhaps one for `sem`."""
         past = Past()
         for line, cells in self._rows((*self._parameters, "value")):
             try:
                 point = self._settings(line, cells)
                 self._complete(line, point)
                 value = self._past_value(line, cells["value"])
+                sem = self._error_of(line, cells)
             except InvalidTell as error:
                 if not skip_invalid:
                     raise
@@ -295,6 +312,7 @@ class Table:
                 continue
             past.points.append(point)
             past.values.append(value)
+            past.sems.append(sem)
             past.notes.append(self._notes(cells))
         if not past.points and not past.skipped:
             raise self._error(None, "the table has no rows below the header")
@@ -327,6 +345,20 @@ class Table:
             return found + 0.0  # a negative zero becomes zero
         hint = _decimal_point(cell)
         raise self._error(line, f"a value must be a finite number{otherwise}, not {cell!r}{hint}")
+
+    def _error_of(self, line: int, cells: Mapping[str, str]) -> float | None:
+        """Return the standard error in a row; None if its cell is empty, or there is no such column."""
+        cell = cells.get("sem", "")
+        if not cell:
+            return None
+        found = number(cell)
+        if found is not None and 0 <= found < math.inf:
+            return found + 0.0
+        raise self._error(
+            line,
+            "the column sem has the standard errors of the values, finite numbers that are not negative, "
+            f"not {cell!r}{_decimal_point(cell)}. If it is something else, give it another name",
+        )
 
 
 def parsed(parameter: Parameter, cell: str) -> Any:

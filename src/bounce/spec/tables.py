@@ -52,6 +52,7 @@ def to_parquet(trials: Sequence[Trial], path: Path) -> None:
         raise InvalidInput("Parquet needs pyarrow: pip install 'bounce-bo[parquet]'") from None
     empty = {
         "value": pa.float64(),
+        "sem": pa.float64(),
         "acquisition": pa.float64(),
         "seconds_eval": pa.float64(),
         "error": pa.string(),

@@ -208,7 +208,7 @@ def _trial(connection: sqlite3.Connection, version: int, i: int, saved: Saved) -
     """Return the document of a trial; None if it cannot be read or is not what was written."""
     try:
         if version >= schema.DIGESTS:
-            names: tuple[str, ...] = rows.COLUMNS
+            names: tuple[str, ...] = rows.columns(version)
             query = f"SELECT {', '.join(names)}, digest FROM trials WHERE id = ?"
             *cells, stored = connection.execute(query, (i,)).fetchone()
             if not rows.intact(cells, stored):

@@ -10,13 +10,13 @@ import sqlite3
 from dataclasses import dataclass, fields
 from typing import Any
 
-from bounce.optimizer.state import RECORD
+from bounce.optimizer.state import NEW_IN_4, RECORD
 from bounce.study import schema
 from bounce.study.digest import digest, total
 from bounce.study.history import Entry
 
 COLUMNS = (*RECORD, "point", "asked", "finished")
-"""The columns of a trial, its digest apart."""
+"""The columns of a trial, its digest apart, in the order of its cells."""
 ENTRY = tuple(f.name for f in fields(Entry))
 """The columns of a change in the history, its id and its digest apart."""
 HEAD = (
@@ -50,6 +50,11 @@ class Content:
     history: list[Row]
 
 
+def columns(version: int) -> tuple[str, ...]:
+    """Return the columns of a trial in a file of a version that has digests."""
+    return COLUMNS if version >= 4 else tuple(name for name in COLUMNS if name not in NEW_IN_4)
+
+
 def checked_version(connection: sqlite3.Connection) -> int:
     """Return the version of the tables, 0 if there are none; refuse tables that are not exactly those of a study."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -78,9 +83,9 @@ def read(connection: sqlite3.Connection) -> Content:
             raise Unfit("is empty")
         verified = version >= schema.DIGESTS
         studies = _rows(connection, "study", HEAD if verified else None)
-        trials = _rows(connection, "trials", COLUMNS if verified else None, order="id")
-        columns = ("id", *ENTRY) if verified else None
-        history = _rows(connection, "history", columns, order="id") if version > 1 else []
+        trials = _rows(connection, "trials", columns(version) if verified else None, order="id")
+        changes = ("id", *ENTRY) if verified else None
+        history = _rows(connection, "history", changes, order="id") if version > 1 else []
     finally:
         connection.execute("ROLLBACK")
     if len(studies) != 1:
@@ -97,20 +102,20 @@ def read(connection: sqlite3.Connection) -> Content:
     return Content(version, studies[0], trials, history)
 
 
-def _rows(connection: sqlite3.Connection, table: str, columns: tuple[str, ...] | None, order: str = "") -> list[Row]:
-    """Return the rows of a table; with columns, their digests are verified."""
-    if columns is None:
+def _rows(connection: sqlite3.Connection, table: str, names: tuple[str, ...] | None, order: str = "") -> list[Row]:
+    """Return the rows of a table; with the names of its columns, their digests are verified."""
+    if names is None:
         cursor = connection.execute(f"SELECT * FROM {table}{f' ORDER BY {order}' if order else ''}")
-        names = [column[0] for column in cursor.description]
-        return [dict(zip(names, row, strict=True)) for row in cursor]
+        found_names = [column[0] for column in cursor.description]
+        return [dict(zip(found_names, row, strict=True)) for row in cursor]
     found = []
     for *cells, stored in connection.execute(
-        f"SELECT {', '.join(columns)}, digest FROM {table}{f' ORDER BY {order}' if order else ''}"
+        f"SELECT {', '.join(names)}, digest FROM {table}{f' ORDER BY {order}' if order else ''}"
     ):
         if not intact(cells, stored):
             place = f" {cells[0]}" if table != "study" else ""
             raise Unfit(f"is damaged: row{place} of its table {table} is not what was written")
-        found.append(dict(zip((*columns, "digest"), (*cells, stored), strict=True)))
+        found.append(dict(zip((*names, "digest"), (*cells, stored), strict=True)))
     return found
 
 
@@ -124,11 +129,11 @@ def intact(cells: list[Any], stored: object) -> bool:
 
 def renew(connection: sqlite3.Connection, table: str, ids: list[int]) -> tuple[int, int]:
     """Write the digests of rows; return the sums of those before and after."""
-    columns = COLUMNS if table == "trials" else ("id", *ENTRY)
+    names = COLUMNS if table == "trials" else ("id", *ENTRY)
     before, after = [], []
     for i in ids:
         *cells, old = connection.execute(
-            f"SELECT {', '.join(columns)}, digest FROM {table} WHERE id = ?", (i,)
+            f"SELECT {', '.join(names)}, digest FROM {table} WHERE id = ?", (i,)
         ).fetchone()
         before.append(old)
         after.append(digest(cells))

@@ -102,6 +102,9 @@ MIGRATIONS = (
     ALTER TABLE trials ADD COLUMN digest INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE history ADD COLUMN digest INTEGER NOT NULL DEFAULT 0;
     """,
+    """
+    ALTER TABLE trials ADD COLUMN sem REAL;
+    """,
 )
 DIGESTS = 3  # the first format whose rows have digests
 

@@ -195,7 +195,8 @@ class Storage:
         with self._transaction() as connection:
             (version,) = _one(connection, "PRAGMA user_version")
             _run_scripts(connection, schema.MIGRATIONS[version:])
-            connection.execute("UPDATE study SET version = ?, uuid = ?", (VERSION, uuid.uuid4().hex))
+            connection.execute("UPDATE study SET version = ?", (VERSION,))
+            connection.execute("UPDATE study SET uuid = ? WHERE uuid = ''", (uuid.uuid4().hex,))
             for table in ("trials", "history"):
                 ids = [i for (i,) in connection.execute(f"SELECT id FROM {table}").fetchall()]
                 _, after = rows.renew(connection, table, ids)

@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from bounce.errors import BounceError, InvalidOption, InvalidStudy, StudyLocked
 from bounce.optimizer.bounce import Bounce
@@ -26,7 +26,7 @@ from bounce.spaces.space import Space
 from bounce.study.history import Entry
 from bounce.study.keeper import Keeper
 from bounce.study.status import Status
-from bounce.trial import STATES, Result, Trial
+from bounce.trial import STATES, Recommendation, Result, Trial
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,6 +130,13 @@ class Study:
         """The trial with the best value, the earliest of several; None before the first value."""
         return self._keeper.optimizer.best
 
+    def recommend(self) -> Recommendation | None:
+        """Return the evaluated point that the model believes to be the best; None before the first value.
+
+        Of noisy values, the best one may be a lucky one (`Bounce.recommend`). Nothing in the study changes.
+        """
+        return self._keeper.optimizer.recommend()
+
     @property
     def remaining(self) -> int:
         """How many trials may still be asked for."""
@@ -206,14 +213,17 @@ class Study:
         seconds: float | None = None,
         point: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
         note: str | None = None,
+        sem: float | Sequence[float | None] | None = None,
     ) -> None:
         """Store the value of a trial, or the values of several; all are stored or none.
 
-        `point` is the point that was really used, or one per trial, if it is not the one that was asked for.
+        `sem` is the standard error of the value, in the same units, or one per trial: 0 for an exact value, None if it
+        is unknown. `point` is the point that was really used, or one per trial, if it is not the one that was asked
+        for.
         """
         with self._keeper.changing() as optimizer:
             before = {trial.id: trial for trial in optimizer.pending}
-            ids = optimizer.tell(trials, values, seconds=seconds, point=point, note=note)
+            ids = optimizer.tell(trials, values, seconds=seconds, point=point, note=note, sem=sem)
             self._keeper.save(optimizer, _deviations(optimizer, before, ids))
 
     def fail(self, trials: Trials, error: str | None = None, *, seconds: float | None = None) -> None:
@@ -237,14 +247,16 @@ class Study:
         values: Iterable[Any],
         *,
         notes: Sequence[Mapping[str, str]] | None = None,
+        sems: float | Sequence[float | None] | None = None,
         reason: str | None = None,
     ) -> list[Trial]:
         """Store results that nobody asked for: past data, experiments made by hand. They cost no budget.
 
         All are stored or none. Points may repeat. The model learns from them, and the search begins around the best.
+        `sems` are the standard errors of the values, as `sem` in `tell`.
         """
         with self._keeper.changing() as optimizer:
-            trials = optimizer.add(points, values, notes=notes)
+            trials = optimizer.add(points, values, notes=notes, sems=sems)
             said = {"trials": [trials[0].id, trials[-1].id]} if trials else None
             self._keeper.save(optimizer, [Entry.now("add", after=said, reason=reason)] if trials else [])
         return trials
@@ -285,10 +297,14 @@ class Study:
         value: Any = None,
         *,
         point: Mapping[str, Any] | None = None,
+        sem: float | Literal["unknown"] | None = None,
         reason: str | None = None,
     ) -> None:
-        """Replace the value or the point of a trial; the history keeps what was there before."""
-        self._edit("correct", reason, lambda optimizer: [optimizer.correct(trial, value, point=point)])
+        """Replace the value, its standard error or the point of a trial; the history keeps what was there before.
+
+        What is not given stays. `sem="unknown"` takes a standard error back.
+        """
+        self._edit("correct", reason, lambda optimizer: [optimizer.correct(trial, value, point=point, sem=sem)])
 
     def retry(self, trials: Trials | None = None, *, reason: str | None = None) -> list[Trial]:
         """Make failed trials pending again, all of them by default; return them."""
