@@ -38,17 +38,21 @@ class Method:
     1e6 makes everything else look equal. cluster60 after 200 evaluations: from −43.7 to −48.5,
     measured together with `doubt_best` and `noise_floor`."""
 
+    bend: bool = True
+    """Whether the targets may be put on a scale that is finer near the best value, where this makes them more likely
+    under the model. The paper has no such scale."""
+
     failures: Literal["worst", "ignored"] = "worst"
     """What the model learns from a failed trial: the worst value seen, or nothing. The paper has no failures, so its
     model sees only values. Not measured: if failures are ignored, nothing keeps the search away from their
     neighbours."""
 
-    lengthscales: Literal["per-bin", "per-kind", "shared"] = "per-kind"
+    lengthscales: Literal["per-bin", "per-kind", "shared"] = "per-bin"
     """The combinatorial lengthscales: one for each kind (binary, ordinal, categorical), or one for all (paper). With 20
     binary and 10 irrelevant categorical variables, after 50 evaluations: from 5.32 to 0. The paper's
     problems have one kind each."""
 
-    spread: float = 0.5
+    spread: float = 0.7
     """With a lengthscale per bin, the standard deviation of their logs around the mean of their kind."""
 
     noise_floor: float = 1e-6
@@ -74,6 +78,13 @@ class Method:
 
     # Where the search looks (room subspace)
 
+    flat: int | None = 20
+    """Spaces of at most this many variables are searched without an embedding; None for none (paper)."""
+
+    arrival: Literal["dimension", "half"] = "dimension"
+    """How many evaluations the stages share unless `budget_to_input` says so: half of the budget, or that and at most
+    as many as there are variables."""
+
     box_cap: float | None = 0.5
     """In a mixed space, lengthscales of reals above this value are capped when the box is shaped; None for no cap
     (paper). Without a cap, an irrelevant real leaves a narrow box for the others. ackley53 after 200 evaluations: from
@@ -87,9 +98,17 @@ class Method:
 
     # What to try next (room acquire)
 
+    design: Literal["latin", "sobol"] = "latin"
+    """The initial design: a Latin hypercube over all variables, which sees every category where there is room, or a
+    Sobol sequence for the reals and uniform draws for the others (paper)."""
+
     caution: float = 1.4
     """Where no bin is real, standard deviations are multiplied by this; 1 trusts the model as it is (paper). labs50
     after 500 evaluations: from −3.98 to −4.33."""
+
+    doubt: int | None = 3
+    """After some evaluations without progress, every how many of them change all variables that the model believes not
+    to matter; None for never (paper)."""
 
     doubt_best: bool = True
     """When no candidate has a log EI above −15, look for an improvement on the lowest posterior mean instead of the
@@ -147,8 +166,12 @@ class Method:
         return cls(
             mean="zero",
             targets="raw",
+            bend=False,
             failures="ignored",
             lengthscales="shared",
+            flat=None,
+            arrival="half",
+            design="sobol",
             noise_floor=1e-4,
             real_noise_floor=1e-4,
             nearest=None,
@@ -157,6 +180,7 @@ class Method:
             box_cap=None,
             restart="forget",
             caution=1.0,
+            doubt=None,
             doubt_best=False,
             real_moves=False,
             search="full",

@@ -1,6 +1,8 @@
 """The initial design: points chosen before anything is known (section 3, "Batch parallelism").
 
-Reals follow a scrambled Sobol sequence, all other variables are uniform; no point comes twice.
+A Latin hypercube: every variable takes values from all parts of its range, and every category if there is room. Or, as
+in the paper, reals follow a scrambled Sobol sequence and all other variables are uniform (`Method.design`). No point
+comes twice.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bounce.acquire.candidates import LISTED, Seen
+from bounce.method import Method
 from bounce.spaces.kinds import Codes, on_grid
+from bounce.spaces.space import Space
 
 TRIES = 64  # draws for an unseen point, before the points are listed
 
@@ -23,29 +27,37 @@ def sobol(n_real: int, start: int, n: int, *, seed: int) -> Codes:
     return on_grid(engine.random_base2(int(start + n - 1).bit_length())[start : start + n])
 
 
+def latin(space: Space, n: int, *, seed: int) -> Codes:
+    """Return the Latin hypercube of n points that a seed names."""
+    rng = np.random.default_rng(seed)
+    u = (rng.permuted(np.tile(np.arange(n), (len(space), 1)), axis=1).T + rng.random((n, len(space)))) / n
+    u[:, space.reals] = on_grid(u[:, space.reals])
+    u[:, space.combinatorial] = np.floor(u[:, space.combinatorial] * space.cardinalities[space.combinatorial])
+    return u
+
+
 @dataclass(frozen=True)
 class Design:
     """Where the initial points of a run, or of a restart, come from."""
 
     seed: int
-    """The seed of the Sobol sequence."""
+    """The seed of the hypercube or of the Sobol sequence."""
     size: int
     """How many initial points there are to be."""
     used: int = 0
     """How many there have been; more than the size where no value came back."""
 
 
-def initial_points(design: Design, n: int, seen: Seen, *, rng: np.random.Generator) -> Codes:
+def initial_points(design: Design, n: int, seen: Seen, method: Method, *, rng: np.random.Generator) -> Codes:
     """Return up to n unseen latent points that follow those already used; fewer if there are no more."""
     latent = seen.embedding.latent
-    reals = sobol(len(latent.reals), design.used, n, seed=design.seed) if len(latent.reals) else np.empty((n, 0))
     chosen = np.empty((0, len(latent)))
-    for row in reals:
+    for row in _planned(design, n, latent, method):
         candidates = latent.sample(TRIES, rng=rng)
-        if len(latent.combinatorial):
-            candidates[:, latent.reals] = row
+        if method.design == "latin" or not len(latent.combinatorial):
+            candidates[: len(row)] = row
         else:
-            candidates[0, latent.reals] = row
+            candidates[:, latent.reals] = row
         fresh = seen.first_fresh(candidates, 1)
         if not len(fresh):
             points = seen.embedding.points(LISTED)
@@ -56,3 +68,13 @@ def initial_points(design: Design, n: int, seen: Seen, *, rng: np.random.Generat
         chosen = np.concatenate([chosen, candidates[fresh]])
         seen.take(candidates[fresh])
     return chosen
+
+
+def _planned(design: Design, n: int, latent: Space, method: Method) -> list[Codes]:
+    """Return what is planned of each of the next n points (1 or 0, ...): the whole point, its reals, or nothing."""
+    if method.design == "latin":
+        rows = latin(latent, max(1, design.size), seed=design.seed)
+        return [rows[i : i + 1] for i in range(design.used, design.used + n)]
+    if not len(latent.reals):
+        return [np.empty((1, 0))] * n
+    return [row[None] for row in sobol(len(latent.reals), design.used, n, seed=design.seed)]

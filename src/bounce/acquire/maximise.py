@@ -21,6 +21,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from bounce.acquire.candidates import Candidates, Seen, candidates_of
+from bounce.acquire.doubt import PATIENCE, doubted
 from bounce.acquire.improvement import SAMPLES, Acquisition
 from bounce.acquire.local_search import CONTENDERS, contenders, first_of_each, local_search
 from bounce.acquire.neighbourhood import Neighbourhood, around, neighbours
@@ -54,6 +55,8 @@ class Search:
     """The targets, with the prior mean subtracted."""
     region: Neighbourhood
     seen: Seen
+    stalled: int = 0
+    """How many trials there have been without progress."""
 
     @property
     def combinatorial(self) -> bool:
@@ -71,7 +74,8 @@ class Proposal:
     """A chosen point and the log of the improvement expected of it."""
 
     z: Codes
-    value: float
+    value: float | None
+    """None for a point that was chosen to test the model (`Method.doubt`)."""
 
 
 class Effort(NamedTuple):
@@ -198,6 +202,8 @@ class _Batch:
 
     def choose(self) -> bool:
         """Choose one more point; False where there is none."""
+        if self._doubts():
+            return True
         acquisition = self._acquisition()
         if self.candidates is None:
             region, self.candidates = candidates_of(acquisition, self.search.region, self.search.seen, rng=self.rng)
@@ -219,6 +225,20 @@ class _Batch:
             self.candidates = None  # every candidate is taken: draw again
             return True
         self._take(acquisition, candidates, (candidates.z[order], candidates.values[order]))
+        return True
+
+    def _doubts(self) -> bool:
+        """Choose a point that tests the model, if it is time for one and there is an unseen one."""
+        search, every = self.search, self.search.region.method.doubt
+        stalled = search.stalled + len(self.chosen)
+        if every is None or stalled < PATIENCE or stalled % every:
+            return False
+        z = doubted(search.gp, search.y, search.region.space, search.region.centre, rng=self.rng)
+        if z is None or not search.seen.fresh(z[None])[0]:
+            return False
+        self.chosen.append(Proposal(z, None))
+        self.fixed = self.fixed.joined(Points(z[None]))
+        search.seen.take(z[None])
         return True
 
     def _take(self, acquisition: Acquisition, candidates: Candidates, starts: Starts) -> None:

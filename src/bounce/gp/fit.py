@@ -275,6 +275,20 @@ def fit(
     fixed: float | None = None,
 ) -> Hyper:
     """Return the hyperparameters of the highest posterior found from some starts; the noise is as in `LogPosterior`."""
+    return fit_and_value(space, points, y, starts, method, known=known, fixed=fixed)[0]
+
+
+def fit_and_value(
+    space: Space,
+    points: Points,
+    y: Array,
+    starts: Sequence[Hyper],
+    method: Method,
+    *,
+    known: Array | None = None,
+    fixed: float | None = None,
+) -> tuple[Hyper, float]:
+    """Return the same, and the log posterior."""
     from scipy.optimize import minimize  # slow to import, so not before the first fit
 
     posterior = LogPosterior(space, points, y, method, known=known, fixed=fixed)
@@ -296,4 +310,4 @@ def fit(
         for start in starts
     ]
     best = min(runs, key=lambda run: float(run.fun))
-    return posterior.unpack(np.asarray(best.x))
+    return posterior.unpack(np.asarray(best.x)), -float(best.fun)

@@ -273,7 +273,7 @@ class Metric:
         agreed += float(self.jumps.sum())
         if a.foreign is not None and b.foreign is not None:
             agreed[np.ix_(a.foreign.rows, b.foreign.rows)] = 0.0  # neither has a code, as if they were equal
-        return agreed
+        return np.maximum(agreed, 0.0, out=agreed)
 
     def one_hot(self, points: Points) -> Array:
         """Return a column per category of every categorical bin; a point without a code has zeros there."""

@@ -19,14 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bounce.acquire.candidates import Seen
+from bounce.acquire.doubt import since_progress
 from bounce.acquire.maximise import Proposal, Search, propose
 from bounce.acquire.neighbourhood import Neighbourhood
-from bounce.gp.fit import cold, fit, noise_limits, noise_of
+from bounce.gp.fit import cold, fit_and_value, noise_limits, noise_of
 from bounce.gp.kernels import Hyper, Kernel, Metric
 from bounce.gp.linalg import Array
 from bounce.gp.points import Points
 from bounce.gp.posterior import GP
-from bounce.gp.targets import Scale, targets
+from bounce.gp.targets import BENDS, Scale, bent, targets
 from bounce.method import Method
 from bounce.optimizer.foreign import points_of
 from bounce.optimizer.state import Fit, Head, Record, evidence
@@ -112,6 +113,9 @@ class Model:
         data = self._data(head, records, sign)
         head, order, base = self._fitted(head, data)
         search = self._search(head, data, order, base, seen)
+        asked = [r for r in records if r.spent and r.trial.restart == head.stage.restart]
+        values = [sign * r.trial.value if r.trial.value is not None else np.nan for r in asked]
+        search = replace(search, stalled=since_progress(np.array(values, dtype=np.float64)) + len(drafts))
         return head, propose(search, self._pending(head, records, drafts), n, rng=rng)
 
     def _data(self, head: Head, records: Sequence[Record], sign: float) -> Data:
@@ -143,13 +147,31 @@ class Model:
         if due:
             few = data.nearest(base, method.nearest_fit if len(data.latent.reals) else method.nearest)
             place = np.searchsorted(base, few)
-            y = targets(data.values[base], method)[place]  # in the units of all
+            y = targets(data.values[base], method)
             known, fixed = data.noise(base, method, self._noise)
             known = None if known is None else known[place]
-            hyper = fit(data.latent, data.points[few], y, self._starts(head), method, known=known, fixed=fixed)
+            best: tuple[float, float, Hyper] | None = None
+            for bend in self._bends(head, known):
+                t, jacobian = bent(y, bend)
+                starts = self._starts(head) if best is None else [best[2]]
+                hyper, value = fit_and_value(
+                    data.latent, data.points[few], t[place], starts, method, known=known, fixed=fixed
+                )
+                value += jacobian * len(few) / len(base)
+                if best is None or value > best[0]:
+                    best = value, bend, hyper
+            assert best is not None
+            _, bend, hyper = best
             logger.debug("fit to %d observations: %s", len(few), hyper)
-            head = replace(head, fit=Fit(hyper, tells=int(data.tells.max()) + 1, stage=head.stage.number))
+            head = replace(head, fit=Fit(hyper, tells=int(data.tells.max()) + 1, stage=head.stage.number, bend=bend))
         return head, np.concatenate([base, np.flatnonzero(since)]), len(base)
+
+    def _bends(self, head: Head, known: Array | None) -> list[float]:
+        """Return the bends of the targets to choose from: the last one and those beside it."""
+        if not self._method.bend or known is not None:
+            return [0.0]
+        at = BENDS.index(head.fit.bend) if head.fit is not None else 0
+        return [BENDS[i] for i in (at, at - 1, at + 1) if 0 <= i < len(BENDS)]
 
     def _is_due(self, head: Head, since: NDArray[np.bool_]) -> bool:
         """Return whether to fit the hyperparameters: the stage is new, or enough observations are."""
@@ -179,7 +201,7 @@ class Model:
         """Condition the process on the data, and say where to look."""
         assert head.fit is not None
         stage, hyper = head.stage, head.fit.hyper
-        points, y = data.points[order], targets(data.values[order], self._method)
+        points, y = data.points[order], targets(data.values[order], self._method, head.fit.bend)
         grain = 1 if data.points.foreign is None else data.points.foreign.grain
         known, fixed = data.noise(order, self._method, self._noise)
         if fixed is not None:

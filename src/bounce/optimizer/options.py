@@ -83,7 +83,10 @@ class Options:
     seed: int | None = _about(None, "makes a run repeatable; drawn and recorded if it is not given")
     direction: str = _about("minimize", "'minimize' or 'maximize'")
     noise: str | float = _about("auto", "how noisy values are: 'auto', 'none', or the standard deviation of a value")
-    initial_points: int = _about(5, "initial points evaluated before the model is used")
+    initial_points: int | None = _about(
+        None,
+        "initial points evaluated before the model is used; by default 5, or half as many as the first stage has bins",
+    )
     initial_dims: int | None = _about(None, "bins of the first stage; by default 5, or 2 if all variables are real")
     new_bins: int = _about(2, "a bin is split into at most this many bins plus one")
     budget_to_input: int | None = _about(None, "evaluations shared among the stages; half of the budget by default")
@@ -94,9 +97,9 @@ class Options:
     )
 
     def __post_init__(self) -> None:
-        for name in ("budget", "batch_size", "initial_points", "new_bins"):
+        for name in ("budget", "batch_size", "new_bins"):
             object.__setattr__(self, name, whole(name, getattr(self, name), 1))
-        for name, least in (("seed", 0), ("initial_dims", 1), ("budget_to_input", 1)):
+        for name, least in (("seed", 0), ("initial_points", 1), ("initial_dims", 1), ("budget_to_input", 1)):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, whole(name, getattr(self, name), least))
         _one_of("direction", self.direction, DIRECTIONS)
@@ -136,7 +139,7 @@ class RunOptions(TypedDict, total=False):
     seed: int | None
     direction: str
     noise: str | float
-    initial_points: int
+    initial_points: int | None
     initial_dims: int | None
     new_bins: int
     budget_to_input: int | None

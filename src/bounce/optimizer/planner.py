@@ -23,6 +23,7 @@ from bounce.subspace.schedule import Schedule
 from bounce.subspace.stages import Stage, Stages
 from bounce.trial import ASKED, Trial
 
+INITIAL_POINTS = 5  # (notes, decision 14); more where the first stage has many bins
 INITIAL_DIMS = 5  # bins of the first stage (notes, decision 14) ...
 INITIAL_DIMS_REAL = 2  # ... where every variable is real
 
@@ -56,15 +57,34 @@ class Planner:
     def stages(self) -> Stages:
         """Which stage follows which."""
         options, space = self.options, self.space
-        default = INITIAL_DIMS if len(space.combinatorial) else INITIAL_DIMS_REAL
+        to_input = options.budget / 2
+        if options.method.arrival == "dimension":
+            to_input = min(to_input, len(space))
         schedule = Schedule(
             input_dim=len(space),
-            initial_dim=min(max(options.initial_dims or default, len(set(space.kinds))), len(space)),
+            initial_dim=self.initial_dims,
             new_bins=options.new_bins,
-            budget_to_input=options.budget_to_input or options.budget / 2,
-            initial_points=options.initial_points,
+            budget_to_input=options.budget_to_input or to_input,
+            initial_points=self.initial_points,
         )
         return Stages(space, options.budget, schedule, options.method, options.low_sequency)
+
+    @property
+    def initial_dims(self) -> int:
+        """The bins of the first stage: at least one for each kind of variable."""
+        space, flat = self.space, self.options.method.flat
+        default = INITIAL_DIMS if len(space.combinatorial) else INITIAL_DIMS_REAL
+        if flat is not None and len(space) <= flat:
+            default = len(space)
+        return min(max(self.options.initial_dims or default, len(set(space.kinds))), len(space))
+
+    @property
+    def initial_points(self) -> int:
+        """The initial points of a run."""
+        if self.options.initial_points is not None:
+            return self.options.initial_points
+        flat = self.options.method.flat
+        return max(INITIAL_POINTS, 0 if flat is None else min(self.initial_dims, flat) // 2)
 
     def first(self, *, rng: np.random.Generator) -> Head:
         """Return the head of a run that begins."""
@@ -74,7 +94,7 @@ class Planner:
     def extended(self, head: Head, records: Sequence[Record]) -> Head:
         """Return the head under a new budget; a design that the old one cut short gets its full size."""
         design, stage = head.design, head.stage
-        size = min(self.options.initial_points, self.options.budget - (stage.entered - design.size))
+        size = min(self.initial_points, self.options.budget - (stage.entered - design.size))
         more = max(0, size - design.size)
         stage = replace(stage, entered=stage.entered + more)
         stage = self.stages.extended(stage, all_codes(self.space, records), asked=spent(records))
@@ -108,7 +128,7 @@ class Planner:
             learned = bool(observations(records, stage.restart))
             if design_left > 0 or not learned:
                 count = min(need, design_left) if learned else need
-                z = initial_points(head.design, count, seen, rng=rng)
+                z = initial_points(head.design, count, seen, self.options.method, rng=rng)
                 found: list[tuple[Codes, float | None]] = [(row, None) for row in z]
                 head = replace(head, design=replace(head.design, used=head.design.used + len(z)))
             else:

@@ -17,6 +17,7 @@ from bounce.acquire.design import Design
 from bounce.errors import InvalidState
 from bounce.gp.kernels import Hyper
 from bounce.gp.linalg import Array
+from bounce.gp.targets import BENDS
 from bounce.method import Method
 from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
@@ -110,6 +111,8 @@ class Fit:
     """How many tells it had seen."""
     stage: int
     """The number of the stage it was made in."""
+    bend: float = 0.0
+    """How much the targets are bent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +244,9 @@ def head_to_dict(head: Head) -> dict[str, Any]:
             "region": asdict(stage.region),
         },
         "design": asdict(head.design),
-        "fit": None if fit is None else {"hyper": _hyper_to_dict(fit.hyper), "tells": fit.tells, "stage": fit.stage},
+        "fit": None
+        if fit is None
+        else {"hyper": _hyper_to_dict(fit.hyper), "tells": fit.tells, "stage": fit.stage, "bend": fit.bend},
     }
 
 
@@ -286,7 +291,10 @@ def _fit_from_dict(latent: Space, document: Mapping[str, Any]) -> Fit:
         and all(_is_int(document[name]) and document[name] >= 0 for name in ("tells", "stage"))
     ):
         raise InvalidState("the state's hyperparameters do not fit its embedding")
-    return Fit(hyper, document["tells"], document["stage"])
+    bend = document.get("bend", 0.0)
+    if bend not in BENDS:
+        raise InvalidState(f"the state's targets have an unknown bend: {bend!r}")
+    return Fit(hyper, document["tells"], document["stage"], bend)
 
 
 def _is_int(value: object) -> bool:

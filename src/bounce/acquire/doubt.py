@@ -1,0 +1,67 @@
+"""Doubt: a point that changes everything the model believes not to matter.
+
+A model that considers a variable irrelevant never tries it again, and a search on a plateau moves along directions in
+which nothing changes. Such a point tests many of these beliefs at once: if one of them is wrong, the value changes.
+
+The invariant: the posterior mean at the point is at most `TOLERANCE` above that at the centre.
+
+Shapes: z (n, d) latent codes; centre (d,).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bounce.gp.linalg import Array
+from bounce.gp.points import Points
+from bounce.gp.posterior import GP
+from bounce.spaces.kinds import Codes, on_grid
+from bounce.spaces.space import Space
+
+TOLERANCES = (0.1, 0.1, 0.1, np.inf)  # in standard deviations of the targets; one is drawn for each point
+PATIENCE = 6  # evaluations without progress before the first doubt
+PROGRESS = 0.01  # of the distance from the best value to the median: what is less is not progress
+
+
+def changed(space: Space, centre: Codes, *, rng: np.random.Generator) -> Codes:
+    """Return a point (d,) that differs from the centre in every variable."""
+    z = centre.copy()
+    cardinalities = space.cardinalities[space.combinatorial]
+    steps = rng.integers(1, np.maximum(cardinalities, 2))
+    z[space.combinatorial] = (centre[space.combinatorial] + steps) % cardinalities
+    z[space.reals] = on_grid(rng.random(len(space.reals)))
+    return z
+
+
+def doubted(gp: GP, y: Array, space: Space, centre: Codes, *, rng: np.random.Generator) -> Codes | None:
+    """Return a point that takes random values in the bins whose change costs nothing, as far as the model knows.
+
+    Bins are changed in the order of what their change alone would cost, as many of them as stay within the tolerance
+    together. None if not even one does.
+    """
+    other = changed(space, centre, rng=rng)
+    d = len(centre)
+    alone = np.tile(centre, (d + 1, 1))
+    alone[np.arange(d), np.arange(d)] = other
+    mean, _ = gp.posterior(Points(alone), y)
+    order = np.argsort(mean[:d], kind="stable")
+    counts = np.unique(np.geomspace(1, d, 24).round().astype(np.intp))
+    several = np.tile(centre, (len(counts), 1))
+    for row, count in zip(several, counts.tolist(), strict=True):
+        row[order[:count]] = other[order[:count]]
+    together, _ = gp.posterior(Points(several), y)
+    good = np.flatnonzero(together <= mean[d] + rng.choice(TOLERANCES))
+    return several[good[-1]] if len(good) else None
+
+
+def since_progress(values: Array) -> int:
+    """Return how many values, in the order of their trials, came after the first one that is about as good as the best.
+
+    Values to be minimised; NaN for a trial without one.
+    """
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return 0
+    best = float(known.min())
+    enough = best + PROGRESS * max(float(np.median(known)) - best, 0.0)
+    return len(values) - 1 - int(np.flatnonzero(values <= enough)[0])
