@@ -15,6 +15,7 @@ from bounce.acquire.improvement import Acquisition
 from bounce.acquire.maximise import Proposal, Search, propose
 from bounce.errors import InvalidState
 from bounce.gp.points import Points
+from bounce.method import Method
 from bounce.optimizer import model
 from runs import drive, facts, ones, through_json
 from spaces import binary, mixed, reals
@@ -201,7 +202,7 @@ def test_a_state_for_another_space_is_refused() -> None:
 # Format version 1
 
 VERSION_1: dict[str, Any] = json.loads((Path(__file__).parent / "fixtures" / "state_v1.json").read_text())["cases"]
-PLAIN = {"targets": "raw", "lengthscales": "shared", "caution": 1.0, "doubt_best": False}
+PLAIN = {"base": "0.1", "targets": "raw", "lengthscales": "shared", "caution": 1.0, "doubt_best": False}
 
 
 @pytest.mark.slow
@@ -245,7 +246,7 @@ def test_a_state_of_version_1_continues_as_its_release_did(name: str, monkeypatc
 def test_a_state_of_version_1_becomes_one_of_this_version(name: str) -> None:
     old = VERSION_1[name]["state"]
     optimizer = Bounce.from_state_dict(old)
-    assert optimizer.options["method"] == ("default" if old["options"]["robust"] else PLAIN)
+    assert optimizer.options["method"] == Method.of("0.1" if old["options"]["robust"] else PLAIN).document()
     assert [(t.stage, t.radius, t.side) for t in optimizer.trials] == [
         (t["space"], t["length_comb"], t["length_cont"]) for t in old["trials"]
     ]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bounce.gp.targets import Scale, clipped, standardized, targets
+from bounce.gp.targets import BENDS, Scale, bent, clipped, standardized, targets
 from bounce.method import Method
 
 
@@ -81,3 +81,21 @@ def test_beside_equal_values_any_error_is_large() -> None:
         np.testing.assert_array_equal(
             scale.noise(np.array([0.0, 1e-300, 1.0, np.nan]), LIMITS), [1e-6, 10.0, 10.0, np.nan]
         )
+
+
+@pytest.mark.parametrize("bend", BENDS)
+def test_bent_targets_keep_their_order_are_standardised_and_know_their_derivative(bend: float) -> None:
+    y = standardized(np.random.default_rng(0).gamma(0.7, size=40))
+    t, log_derivative = bent(y, bend)
+    np.testing.assert_array_equal(np.argsort(t), np.argsort(y))
+    assert t.mean() == pytest.approx(0.0, abs=1e-12)
+    assert t.std() == pytest.approx(1.0)
+    far = y - y.min()
+    scale = (np.log1p(bend * far) / bend).std() if bend else 1.0  # what the map is divided by
+    assert log_derivative == pytest.approx(float(np.log(1.0 / ((1.0 + bend * far) * scale)).sum()))
+
+
+def test_equal_targets_are_not_bent() -> None:
+    t, log_derivative = bent(np.zeros(5), 1.0)
+    np.testing.assert_array_equal(t, np.zeros(5))
+    assert log_derivative == 0.0

@@ -22,6 +22,8 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from bounce.errors import InvalidOption, quoted
 
+FIRST = "0.1"  # the name of the default method of that version
+
 
 @dataclass(frozen=True, repr=False)
 class Method:
@@ -191,6 +193,18 @@ class Method:
         )
 
     @classmethod
+    def first_release(cls) -> Self:
+        """Return the default method of version 0.1, with which studies of that version continue."""
+        return cls(
+            bend=False,
+            lengthscales="per-kind",
+            flat=None,
+            arrival="half",
+            design="sobol",
+            doubt=None,
+        )
+
+    @classmethod
     def of(cls, given: object) -> Method:
         """Return a method from its name, a document that `document` returned, or a method itself.
 
@@ -223,4 +237,4 @@ def _refused(name: str | None, right: str, given: object) -> InvalidOption:
     return InvalidOption(f"{where} must be {right}, not {quoted(given)}", option="method")
 
 
-_NAMED = {"default": Method(), "paper": Method.paper()}
+_NAMED = {"default": Method(), "paper": Method.paper(), FIRST: Method.first_release()}

@@ -28,12 +28,18 @@ def sobol(n_real: int, start: int, n: int, *, seed: int) -> Codes:
 
 
 def latin(space: Space, n: int, *, seed: int) -> Codes:
-    """Return the Latin hypercube of n points that a seed names."""
+    """Return the Latin hypercube of n points that a seed names: all codes of a variable come equally often."""
     rng = np.random.default_rng(seed)
-    u = (rng.permuted(np.tile(np.arange(n), (len(space), 1)), axis=1).T + rng.random((n, len(space)))) / n
-    u[:, space.reals] = on_grid(u[:, space.reals])
-    u[:, space.combinatorial] = np.floor(u[:, space.combinatorial] * space.cardinalities[space.combinatorial])
-    return u
+    z = np.empty((n, len(space)))
+    for j, cardinality in enumerate(space.cardinalities.tolist()):
+        strata = rng.permutation(n)
+        if cardinality == 0:
+            z[:, j] = on_grid((strata + rng.random(n)) / n)
+        elif cardinality <= n:
+            z[:, j] = rng.permutation(cardinality)[strata % cardinality]
+        else:
+            z[:, j] = np.floor((strata + rng.random(n)) / n * cardinality)
+    return z
 
 
 @dataclass(frozen=True)

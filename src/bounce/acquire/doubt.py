@@ -3,7 +3,8 @@
 A model that considers a variable irrelevant never tries it again, and a search on a plateau moves along directions in
 which nothing changes. Such a point tests many of these beliefs at once: if one of them is wrong, the value changes.
 
-The invariant: the posterior mean at the point is at most `TOLERANCE` above that at the centre.
+The invariant: the posterior mean at the point is at most a tolerance above that at the centre. One in four points has
+no tolerance: a random point.
 
 Shapes: z (n, d) latent codes; centre (d,).
 """
@@ -15,22 +16,12 @@ import numpy as np
 from bounce.gp.linalg import Array
 from bounce.gp.points import Points
 from bounce.gp.posterior import GP
-from bounce.spaces.kinds import Codes, on_grid
+from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 
 TOLERANCES = (0.1, 0.1, 0.1, np.inf)  # in standard deviations of the targets; one is drawn for each point
 PATIENCE = 6  # evaluations without progress before the first doubt
 PROGRESS = 0.01  # of the distance from the best value to the median: what is less is not progress
-
-
-def changed(space: Space, centre: Codes, *, rng: np.random.Generator) -> Codes:
-    """Return a point (d,) that differs from the centre in every variable."""
-    z = centre.copy()
-    cardinalities = space.cardinalities[space.combinatorial]
-    steps = rng.integers(1, np.maximum(cardinalities, 2))
-    z[space.combinatorial] = (centre[space.combinatorial] + steps) % cardinalities
-    z[space.reals] = on_grid(rng.random(len(space.reals)))
-    return z
 
 
 def doubted(gp: GP, y: Array, space: Space, centre: Codes, *, rng: np.random.Generator) -> Codes | None:
@@ -39,7 +30,7 @@ def doubted(gp: GP, y: Array, space: Space, centre: Codes, *, rng: np.random.Gen
     Bins are changed in the order of what their change alone would cost, as many of them as stay within the tolerance
     together. None if not even one does.
     """
-    other = changed(space, centre, rng=rng)
+    other = space.sample(1, rng=rng)[0]
     d = len(centre)
     alone = np.tile(centre, (d + 1, 1))
     alone[np.arange(d), np.arange(d)] = other

@@ -115,7 +115,8 @@ class Model:
         search = self._search(head, data, order, base, seen)
         asked = [r for r in records if r.spent and r.trial.restart == head.stage.restart]
         values = [sign * r.trial.value if r.trial.value is not None else np.nan for r in asked]
-        search = replace(search, stalled=since_progress(np.array(values, dtype=np.float64)) + len(drafts))
+        stalled = min(since_progress(np.array(values, dtype=np.float64)), len(asked) - head.design.used) + len(drafts)
+        search = replace(search, stalled=stalled)
         return head, propose(search, self._pending(head, records, drafts), n, rng=rng)
 
     def _data(self, head: Head, records: Sequence[Record], sign: float) -> Data:
@@ -168,8 +169,8 @@ class Model:
 
     def _bends(self, head: Head, known: Array | None) -> list[float]:
         """Return the bends of the targets to choose from: the last one and those beside it."""
-        if not self._method.bend or known is not None:
-            return [0.0]
+        if not self._method.bend or known is not None or not isinstance(self._noise, str):
+            return [0.0]  # told errors are in the units of targets as they are
         at = BENDS.index(head.fit.bend) if head.fit is not None else 0
         return [BENDS[i] for i in (at, at - 1, at + 1) if 0 <= i < len(BENDS)]
 

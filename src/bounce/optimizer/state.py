@@ -18,7 +18,7 @@ from bounce.errors import InvalidState
 from bounce.gp.kernels import Hyper
 from bounce.gp.linalg import Array
 from bounce.gp.targets import BENDS
-from bounce.method import Method
+from bounce.method import FIRST, Method
 from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.embedding import Embedding
@@ -320,7 +320,8 @@ def upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
         }
     elif state.get("version") in (2, 3):  # options that were not there yet have their defaults
         trials = [upgraded_trial(trial, state["version"]) for trial in state["trials"]]
-        state = {**state, "version": VERSION, "trials": trials}
+        options = {**state["options"], "method": _method_of_3(state["options"]["method"])}
+        state = {**state, "version": VERSION, "options": options, "trials": trials}
     return state
 
 
@@ -337,7 +338,14 @@ def upgraded_trial(document: Mapping[str, Any], version: int) -> dict[str, Any]:
 def _options_of_1(options: Mapping[str, Any]) -> dict[str, Any]:
     """Version 1 bundled four choices as `robust`."""
     kept = {name: x for name, x in options.items() if name != "robust"}
-    return kept | {"method": "default" if options["robust"] else dict(PLAIN)}
+    return kept | {"method": _method_of_3("default" if options["robust"] else PLAIN)}
+
+
+def _method_of_3(method: str | Mapping[str, Any]) -> str | dict[str, Any]:
+    """Until version 3, the default was another method; a run continues with the one it began with."""
+    if isinstance(method, str):
+        return FIRST if method == "default" else method
+    return {"base": FIRST, **method}
 
 
 def _head_of_1(head: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bounce import Bounce, Categorical, Real, Space
+from bounce.acquire.design import latin
+from spaces import mixed, spaces
+
+
+@given(spaces(), st.integers(1, 20), st.integers(0, 99))
+def test_a_latin_design_has_points_of_the_space_in_every_part_of_each_range(space: Space, n: int, seed: int) -> None:
+    z = latin(space, n, seed=seed)
+    assert space.holds(z)
+    np.testing.assert_array_equal(latin(space, n, seed=seed), z)
+    for j in space.reals:
+        assert sorted(np.minimum(z[:, j] * n, n - 1).astype(int)) == list(range(n))
+    for j in space.combinatorial:
+        counts = np.bincount(z[:, j].astype(int), minlength=space.cardinalities[j])
+        share = n / space.cardinalities[j]
+        assert counts.min() >= np.floor(share)
+        assert counts.max() <= np.ceil(share)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 9])
+def test_every_category_is_seen_however_the_design_is_asked_for(batch: int) -> None:
+    space = Space([Categorical("family", list("abcde")), *(Real(f"x{i}", 0, 1) for i in range(15))])
+    opt = Bounce(space, 30, seed=3, batch_size=batch)
+    points = []
+    while len(points) < 8:
+        trials = opt.ask()
+        points += [t.point for t in trials]
+        opt.tell(trials, [1.0] * len(trials))
+    assert {point["family"] for point in points[:8]} == set("abcde")
+
+
+def test_small_spaces_have_no_embedding_and_half_as_many_initial_points_as_variables() -> None:
+    assert Bounce(mixed(4), 60, seed=0).stage.embedding.is_input
+    assert len(mixed(4)) == 20
+    opt = Bounce(mixed(4), 60, seed=0)
+    for trial in opt.ask(10):
+        opt.tell(trial, float(trial.id))
+    assert all(t.acquisition is None for t in opt.trials)
+    assert opt.ask()[0].acquisition is not None
+    assert not Bounce(mixed(5), 60, seed=0).stage.embedding.is_input
+    assert not Bounce(mixed(4), 60, seed=0, method="paper").stage.embedding.is_input
