@@ -123,7 +123,7 @@ def test_the_plan_of_a_budget_is_that_of_the_schedule() -> None:
     plans = [[int(cell.replace(",", "")) for cell in row] for row in rows("budgets.md", "budget | 5 bins")]
     assert [plan[0] for plan in plans] == [50, 200, 1000]
     for budget, *shares in plans:
-        schedule = Schedule(50, 5, Options(budget=1).new_bins, budget / 2, 5)
+        schedule = Schedule(50, 5, Options(budget=1).new_bins, min(budget / 2, 50), 5)
         left = budget - 5
         planned = []
         for dim in (5, 10, 20, 40, 50):

@@ -18,6 +18,7 @@ from bounce.method import Method
 from spaces import binary, hyper, mixed, reals, rows, wave
 
 SHARED = Method(lengthscales="shared")
+APART = Method(lengthscales="per-kind")
 ZERO = replace(SHARED, mean="zero")
 
 
@@ -148,7 +149,7 @@ def test_a_lengthscale_for_all_kinds_is_where_a_fit_of_kinds_apart_starts() -> N
     """At equal lengthscales, nothing differs but the prior of two more of them."""
     space = mixed(2)
     z = rows(space, 25)
-    one, apart = (LogPosterior(space, Points(z), wave(z), method) for method in (SHARED, Method()))
+    one, apart = (LogPosterior(space, Points(z), wave(z), method) for method in (SHARED, APART))
     h = hyper(space)
     assert apart.unpack(apart.pack(h)).combinatorial_lengthscales == pytest.approx(np.full(3, 1.7))
     shape, rate = LENGTHSCALE_PRIOR
@@ -161,11 +162,11 @@ def test_a_fit_apart_tells_what_matters_from_what_does_not() -> None:
     space = Space([Ordinal("o", list(range(12))), Categorical("c", list("uvwxyz")), *flags])
     z = rows(space, 60)
     y = standardized(5 * np.sin(z[:, 0] / 2) + z[:, 2:].sum(axis=1))
-    bits, category, ordinal = fit(space, Points(z), y, [cold(space)], Method()).combinatorial_lengthscales
+    bits, category, ordinal = fit(space, Points(z), y, [cold(space)], APART).combinatorial_lengthscales
     assert ordinal < bits / 4
     assert category > 2 * bits
     assert len(fit(space, Points(z), y, [cold(space)], SHARED).combinatorial_lengthscales) == 1
-    assert len(fit(binary(8), Points(z[:, 2:]), y, [cold(binary(8))], Method()).combinatorial_lengthscales) == 1
+    assert len(fit(binary(8), Points(z[:, 2:]), y, [cold(binary(8))], APART).combinatorial_lengthscales) == 1
 
 
 # Noise that is known

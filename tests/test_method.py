@@ -60,10 +60,10 @@ def test_a_method_cannot_be_changed() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("Paper", "method must be 'default' or 'paper', or a table of its fields, not 'Paper'"),
-        (True, "method must be 'default' or 'paper', or a table of its fields, not true"),
-        (None, "method must be 'default' or 'paper', or a table of its fields, not None"),
-        ({"base": "best"}, "method must be 'default' or 'paper', or a table of its fields, not 'best'"),
+        ("Paper", "method must be 'default' or 'paper' or '0.1', or a table of its fields, not 'Paper'"),
+        (True, "method must be 'default' or 'paper' or '0.1', or a table of its fields, not true"),
+        (None, "method must be 'default' or 'paper' or '0.1', or a table of its fields, not None"),
+        ({"base": "best"}, "method must be 'default' or 'paper' or '0.1', or a table of its fields, not 'best'"),
         ({"cautious": 2.0}, f"method has no field 'cautious'; its fields are {', '.join(NAMES)}"),
         ({3: 2.0}, f"method has no field 3; its fields are {', '.join(NAMES)}"),
         ({"mean": "median"}, "method.mean must be one of 'constant', 'zero', not 'median'"),

@@ -224,7 +224,7 @@ def test_fewer_bins_than_kinds_warn_and_work() -> None:
 
 @pytest.mark.slow
 def test_the_target_space_grows_to_the_input_space() -> None:
-    opt = Bounce(binary(50), 120, seed=0)
+    opt = Bounce(binary(50), 120, seed=0, method="0.1")
     for _ in range(40):
         trial = opt.ask()[0]
         opt.tell(trial, 1.0 + trialless(trial.point))
@@ -240,14 +240,19 @@ def trialless(p: Point) -> float:
     return 1e-9 * sum(map(bool, p.values()))
 
 
-def test_dimensions_start_at_two_for_reals_and_follow_the_option() -> None:
-    assert Bounce(reals(20), 50, seed=0).ask()[0].target_dim == 2
-    assert Bounce(binary(20), 50, seed=0).ask()[0].target_dim == 5
+def test_dimensions_start_at_two_for_many_reals_and_follow_the_option() -> None:
+    assert Bounce(reals(21), 50, seed=0).ask()[0].target_dim == 2
+    assert Bounce(binary(21), 50, seed=0).ask()[0].target_dim == 5
+    assert Bounce(reals(20), 50, seed=0).ask()[0].target_dim == 20
+    assert Bounce(binary(20), 50, seed=0).ask()[0].target_dim == 20
+    assert Bounce(reals(20), 50, seed=0, method="paper").ask()[0].target_dim == 2
+    assert Bounce(binary(20), 50, seed=0, method="paper").ask()[0].target_dim == 5
     assert Bounce(binary(20), 50, seed=0, initial_dims=9).ask()[0].target_dim == 9
     assert Bounce(binary(4), 50, seed=0).ask()[0].target_dim == 4
 
 
-FORGET = Method(restart="forget")
+SURE = Method(doubt=None)  # only initial points have no acquisition value
+FORGET = Method(restart="forget", doubt=None)
 
 
 @pytest.mark.slow
@@ -265,7 +270,8 @@ def test_in_the_paper_a_run_restarts_in_the_input_space_and_forgets() -> None:
 
 @pytest.mark.slow
 def test_a_region_that_collapses_in_the_input_space_opens_again_around_the_best_point() -> None:
-    opt = Bounce(reals(2), 100, seed=0, budget_to_input=20, trust_region="baxus", initial_points=4)
+    options: dict[str, Any] = {"budget_to_input": 20, "trust_region": "baxus", "initial_points": 4}
+    opt = Bounce(reals(2), 100, seed=0, method=SURE, **options)
     trials = drive(opt, lambda p: 1.0)
     assert {t.restart for t in trials} == {0}
     assert [t.acquisition is None for t in trials] == [True] * 4 + [False] * 96
@@ -276,7 +282,7 @@ def test_a_region_that_collapses_in_the_input_space_opens_again_around_the_best_
 
 def test_each_trial_records_what_made_it() -> None:
     space = Space([*(Binary(f"b{i}") for i in range(20)), Real("x", 0, 1)])
-    trials = drive(Bounce(space, 30, seed=0))
+    trials = drive(Bounce(space, 30, seed=0, method=SURE))
     for t in trials:
         assert t.seconds_ask > 0
         assert t.target_dim >= 5
@@ -321,7 +327,7 @@ def test_a_batch_gives_the_same_run_in_whatever_order_it_comes_back() -> None:
 
 
 def test_the_region_moves_once_per_batch_when_its_last_trial_is_in() -> None:
-    opt = Bounce(binary(40), 60, seed=0, initial_dims=40)
+    opt = Bounce(binary(40), 60, seed=0, initial_dims=40, initial_points=5)
     opt.tell(opt.ask(5), [1.0] * 5)
     batch = opt.ask(4)
     before = batch[0].radius
@@ -336,7 +342,7 @@ def test_the_region_moves_once_per_batch_when_its_last_trial_is_in() -> None:
 
 def test_a_success_is_judged_against_everything_outside_its_batch() -> None:
     for values, grows in (([0.5, 0.9], True), ([0.99995, 2.0], False)):
-        opt = Bounce(binary(60), 100, seed=0, initial_dims=60)
+        opt = Bounce(binary(60), 100, seed=0, initial_dims=60, initial_points=5)
         opt.tell(opt.ask(5), [1.0, 2.0, 3.0, 4.0, 5.0])
         batch = opt.ask(2)
         for trial, value in zip(batch, values, strict=True):
@@ -466,7 +472,7 @@ def test_a_run_under_other_labels_is_the_same_run_relabelled(method: str, batch:
         ({"new_bins": 0}, "new_bins"),
         ({"budget_to_input": 0}, "budget_to_input"),
         ({"low_sequency": 1}, "low_sequency must be true or false"),
-        ({"method": "robust"}, "method must be 'default' or 'paper', or a table of its fields, not 'robust'"),
+        ({"method": "robust"}, "method must be 'default' or 'paper' or '0.1', or a table of its fields, not 'robust'"),
         ({"trust_region": "turbo"}, "trust_region must be 'bounce' or 'baxus' or 'casmopolitan', not 'turbo'"),
         (
             {"batchsize": 3},

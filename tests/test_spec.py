@@ -207,7 +207,11 @@ def test_the_same_spec_can_be_written_in_several_ways(text: bytes, tmp_path: Pat
         ),
         ("robust = true\n" + GOOD, 1, "unknown key 'robust'; did you mean 'method'? It belongs in the table [options]"),
         ("n_jobs = 4\n" + GOOD, 1, "unknown key 'n_jobs'; did you mean 'workers'?"),
-        (GOOD + "[options]\nmethod = 'papre'", 9, "method must be 'default' or 'paper', or a table of its fields, not"),
+        (
+            GOOD + "[options]\nmethod = 'papre'",
+            9,
+            "method must be 'default' or 'paper' or '0.1', or a table of its fields, not",
+        ),
         (GOOD + "[options]\nmethod = true", 9, "or a table of its fields, not true"),
         (GOOD + "[options.method]\ncaution = false", 8, "method.caution must be a positive number, not false"),
         ("start = 3\n" + GOOD, 1, "start points need double brackets, [[start]], one table each"),
@@ -425,7 +429,7 @@ def test_the_example_explains_every_key_and_its_defaults_are_true(tmp_path: Path
     assert whole.max_failures == ALIKE
     defaults = Options(budget=60).document()
     for key, value in whole.options.items():
-        if key not in ("budget", "seed", "initial_dims", "budget_to_input"):
+        if key not in ("budget", "seed", "initial_points", "initial_dims", "budget_to_input"):
             assert value == defaults[key]
     plain = Bounce(whole.space, budget=60, seed=0)
     assert [trial.point for trial in Bounce(whole.space, **whole.options).ask(8)] == [

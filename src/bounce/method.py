@@ -50,12 +50,13 @@ class Method:
     neighbours."""
 
     lengthscales: Literal["per-bin", "per-kind", "shared"] = "per-bin"
-    """The combinatorial lengthscales: one for each kind (binary, ordinal, categorical), or one for all (paper). With 20
-    binary and 10 irrelevant categorical variables, after 50 evaluations: from 5.32 to 0. The paper's
-    problems have one kind each."""
+    """The combinatorial lengthscales: one for each bin, one for each kind (binary, ordinal, categorical), or one for
+    all (paper). From all to each kind, with 20 binary and 10 irrelevant categorical variables, after 50 evaluations:
+    from 5.32 to 0. The paper's problems have one kind each."""
 
     spread: float = 0.7
-    """With a lengthscale per bin, the standard deviation of their logs around the mean of their kind."""
+    """With a lengthscale per bin, the standard deviation of their logs around the mean of their kind. The paper
+    has one lengthscale for all."""
 
     noise_floor: float = 1e-6
     """The least noise variance, of a variance of 1, where some bins are combinatorial. The paper names none; 1e-4 is

@@ -48,7 +48,7 @@ class Trial:
     restart: int = 0
     """How many restarts preceded it."""
     acquisition: float | None = None
-    """The log of the expected improvement; None for an initial point."""
+    """The log of the expected improvement; None for an initial point and for one that doubts the model."""
     seconds_ask: float = 0.0
     """Its share of the time that its ask took."""
     seconds_eval: float | None = None

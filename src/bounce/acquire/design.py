@@ -28,7 +28,11 @@ def sobol(n_real: int, start: int, n: int, *, seed: int) -> Codes:
 
 
 def latin(space: Space, n: int, *, seed: int) -> Codes:
-    """Return the Latin hypercube of n points that a seed names: all codes of a variable come equally often."""
+    """Return the Latin hypercube of n points that a seed names.
+
+    Each of n equal parts of a variable's range has one point. If a variable has at most n codes, all of them come
+    equally often.
+    """
     rng = np.random.default_rng(seed)
     z = np.empty((n, len(space)))
     for j, cardinality in enumerate(space.cardinalities.tolist()):
@@ -38,7 +42,7 @@ def latin(space: Space, n: int, *, seed: int) -> Codes:
         elif cardinality <= n:
             z[:, j] = rng.permutation(cardinality)[strata % cardinality]
         else:
-            z[:, j] = np.floor((strata + rng.random(n)) / n * cardinality)
+            z[:, j] = np.minimum(np.floor((strata + rng.random(n)) / n * cardinality), cardinality - 1)
     return z
 
 

@@ -6,7 +6,7 @@ best of them as starts, then local search over the combinatorial bins, L-BFGS ov
 starts advance together as one array.
 
 The invariant: whatever is proposed is unseen, and lies in the neighbourhood, or in the smallest wider one that holds an
-unseen point.
+unseen point. A point that doubts the model (`Method.doubt`) is unseen too, but may lie anywhere.
 
 Shapes: z (n, d) latent codes; centre (d,); box (2, n_real).
 """

@@ -87,13 +87,20 @@ class Options:
         None,
         "initial points evaluated before the model is used; by default 5, or half as many as the first stage has bins",
     )
-    initial_dims: int | None = _about(None, "bins of the first stage; by default 5, or 2 if all variables are real")
+    initial_dims: int | None = _about(
+        None,
+        "bins of the first stage; by default one for each of up to 20 variables, otherwise 5, or 2 if all are real",
+    )
     new_bins: int = _about(2, "a bin is split into at most this many bins plus one")
-    budget_to_input: int | None = _about(None, "evaluations shared among the stages; half of the budget by default")
+    budget_to_input: int | None = _about(
+        None,
+        "evaluations shared among the stages; by default half of the budget, at most as many as there are variables",
+    )
     low_sequency: bool = _about(False, "no random signs: for long runs of equal values in consecutive variables")
     trust_region: str = _about("bounce", "'bounce', or for comparisons 'baxus' or 'casmopolitan'")
     method: Method = field(
-        default_factory=Method, metadata={"help": "'default', 'paper', or a Method: every choice of the algorithm"}
+        default_factory=Method,
+        metadata={"help": "'default', 'paper', '0.1', or a Method: every choice of the algorithm"},
     )
 
     def __post_init__(self) -> None:

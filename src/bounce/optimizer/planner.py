@@ -128,7 +128,8 @@ class Planner:
             learned = bool(observations(records, stage.restart))
             if design_left > 0 or not learned:
                 count = min(need, design_left) if learned else need
-                z = initial_points(head.design, count, seen, self.options.method, rng=rng)
+                design = replace(head.design, size=self.initial_points)  # all of it, even if the budget cuts it short
+                z = initial_points(design, count, seen, self.options.method, rng=rng)
                 found: list[tuple[Codes, float | None]] = [(row, None) for row in z]
                 head = replace(head, design=replace(head.design, used=head.design.used + len(z)))
             else:

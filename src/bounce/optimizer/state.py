@@ -98,7 +98,10 @@ class Record:
 
     @property
     def proposed(self) -> bool:
-        """Whether the model chose it; initial points neither move the region nor use its budget."""
+        """Whether the acquisition chose it.
+
+        Initial points, and points that doubt the model, neither move the region nor use its budget.
+        """
         return self.trial.acquisition is not None
 
 
