@@ -28,6 +28,7 @@ NAMES = [choice.name for choice in fields(Method)]
     [
         Method(),
         Method.paper(),
+        Method.first_release(),
         *(replace(Method(), **{name: getattr(Method.paper(), name)}) for name in NAMES),
         *(replace(Method.paper(), **{name: getattr(Method(), name)}) for name in NAMES),
         Method(caution=2, nearest=7),
@@ -42,6 +43,7 @@ def test_a_method_goes_through_its_document(method: Method) -> None:
 def test_a_document_names_the_method_or_what_differs_from_the_default() -> None:
     assert Method().document() == "default"
     assert Method.paper().document() == "paper"
+    assert Method.first_release().document() == "0.1"
     assert Method(nearest=None, caution=1.0).document() == {"nearest": None, "caution": 1.0}
 
 
@@ -95,9 +97,9 @@ def test_what_is_not_a_method_is_refused_with_what_would_be_right(given: Any, sa
 # Every choice is one
 
 
-def test_the_paper_decides_every_choice_and_differs_in_all_but_one() -> None:
+def test_the_paper_decides_every_choice_and_differs_in_all_but_two() -> None:
     same = [name for name in NAMES if getattr(Method(), name) == getattr(Method.paper(), name)]
-    assert same == ["real_noise_floor"]
+    assert same == ["spread", "real_noise_floor"]  # the paper has no use for the first
     assert list(CASES) == NAMES
 
 
@@ -156,25 +158,34 @@ def hill(size: int) -> Callable[[int, Point], float]:
 
 
 LUCKY = [0.3, -0.2, 0.1, -30.0, 0.4, 0.2, -0.1, 0.05]
+FIRST = Method.first_release()
 CASES = {
     "mean": Case(binary(12), 12),
     "targets": Case(binary(12), 12, objective=lambda i, point: 1e6 if point["x0"] else ones(point)),
+    "bend": Case(reals(3), 20, objective=lambda i, point: sphere(point)),
     "failures": Case(binary(12), 12, objective=lambda i, point: None if i == 4 else ones(point)),
     "lengthscales": Case(Space([*binary(6).parameters, *levels(6, 5).parameters]), 12),
+    "spread": Case(binary(12), 16, other=0.1),
     "noise_floor": Case(Space([Binary("b"), *reals(2).parameters]), 20, objective=lambda i, point: sphere(point)),
     "real_noise_floor": Case(reals(3), 12, other=0.3),
     "nearest": Case(binary(12), 16, base=Method(nearest=8)),
     "nearest_fit": Case(reals(3), 16, base=Method(nearest_fit=8)),
     "refits": Case(binary(12), 28),
+    "flat": Case(binary(12), 6),
+    "arrival": Case(binary(30), 100),
     "box_cap": Case(mixed(2), 16),
     "restart": Case(reals(2), 40, {"trust_region": "baxus", "budget_to_input": 10}, lambda i, point: 1.0),
+    "design": Case(binary(12), 6),
     "caution": Case(binary(12), 12),
-    "doubt_best": Case(binary(12), 30, objective=lambda i, point: LUCKY[i % 8] if i < 8 else 0.1 * math.sin(i)),
+    "doubt": Case(binary(12), 20, objective=lambda i, point: 1.0),
+    "doubt_best": Case(
+        binary(12), 30, objective=lambda i, point: LUCKY[i % 8] if i < 8 else 0.1 * math.sin(i), base=FIRST
+    ),
     "real_moves": Case(mixed(2), 12),
-    "search": Case(mixed(4), 16, wide(20)),
-    "leaps": Case(levels(10, 30), 12, wide(10), hill(30)),
-    "strides": Case(levels(3, 500), 17, {"batch_size": 4}, hill(500)),
-    "sampling": Case(binary(400), 8, wide(400)),
+    "search": Case(mixed(4), 16, wide(20), base=FIRST),
+    "leaps": Case(levels(10, 30), 12, wide(10), hill(30), base=FIRST),
+    "strides": Case(levels(3, 500), 17, {"batch_size": 4}, hill(500), base=FIRST),
+    "sampling": Case(binary(400), 8, wide(400), base=FIRST),
     "batches": Case(mixed(2), 16, {"batch_size": 4}),
 }
 

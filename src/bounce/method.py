@@ -85,8 +85,8 @@ class Method:
     """Spaces of at most this many variables are searched without an embedding; None for none (paper)."""
 
     arrival: Literal["dimension", "half"] = "dimension"
-    """How many evaluations the stages share unless `budget_to_input` says so: half of the budget, or that and at most
-    as many as there are variables."""
+    """How many evaluations the stages share unless `budget_to_input` says so: half of the budget but at most as many as
+    there are variables, or half of the budget (paper)."""
 
     box_cap: float | None = 0.5
     """In a mixed space, lengthscales of reals above this value are capped when the box is shaped; None for no cap
