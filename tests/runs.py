@@ -9,6 +9,8 @@ from typing import Any
 from bounce import Bounce, Trial
 
 Point = dict[str, Any]
+GROWING = {"flat": None}
+"""The default method, but with an embedding in spaces of few variables too: runs go through several stages."""
 
 
 def ones(point: Point) -> float:

@@ -7,7 +7,7 @@ import pytest
 
 from bounce import Bounce, Space
 from bounce.errors import InvalidOption
-from runs import drive, sphere, through_json
+from runs import GROWING, drive, sphere, through_json
 from spaces import binary, mixed, reals
 
 # Methods whose points without an acquisition value are initial ones; the default has those that doubt the model too.
@@ -60,8 +60,8 @@ def test_an_extended_run_of_any_kind_has_no_new_initial_points(space: Space, met
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["default", "paper"])
-def test_a_design_that_the_budget_cut_short_is_completed(method: str) -> None:
+@pytest.mark.parametrize("method", ["default", GROWING, "paper"], ids=["default", "growing", "paper"])
+def test_a_design_that_the_budget_cut_short_is_completed(method: Any) -> None:
     opt, whole = Bounce(mixed(2), 3, seed=0, method=method), Bounce(mixed(2), 50, seed=0, method=method)
     drive(opt)
     opt.extend(50)

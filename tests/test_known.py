@@ -26,6 +26,7 @@ from bounce import (
 )
 from bounce.acquire.maximise import Search, propose
 from bounce.trial import STATES
+from runs import GROWING
 from spaces import mixed
 
 SPACE = Space(
@@ -265,7 +266,7 @@ def test_a_corrected_value_replaces_the_wrong_one_in_the_model() -> None:
     """A typo of 1000 is as if it had never been, once it is corrected."""
     runs = []
     for typo in (False, True):
-        optimizer = Bounce(SPACE, 30, seed=0)
+        optimizer = Bounce(SPACE, 30, seed=0, method=GROWING)
         for i in range(12):
             (trial,) = optimizer.ask()
             wrong = typo and i == 11
@@ -325,7 +326,7 @@ def test_a_withdrawn_trial_gives_its_budget_back_and_may_be_proposed_again() -> 
 
 
 def test_a_retried_trial_does_not_move_the_region_twice() -> None:
-    optimizer = Bounce(SPACE, 40, seed=0)
+    optimizer = Bounce(SPACE, 40, seed=0, method=GROWING)
     while optimizer.ask()[0].acquisition is None:
         optimizer.tell(optimizer.pending, [value(optimizer.pending[0].point)])
     (trial,) = optimizer.pending
@@ -343,7 +344,7 @@ def changed(**replaced: Any) -> Space:
 
 
 def test_a_choice_that_is_added_keeps_everything_and_is_tried() -> None:
-    optimizer = Bounce(SPACE, 40, seed=0)
+    optimizer = Bounce(SPACE, 40, seed=0, method=GROWING)
     for _ in range(15):
         step(optimizer)
     before = optimizer.trials
@@ -355,7 +356,7 @@ def test_a_choice_that_is_added_keeps_everything_and_is_tried() -> None:
 
 
 def test_trials_with_a_removed_choice_stay_outside_and_leave_the_model() -> None:
-    optimizer = Bounce(SPACE, 30, seed=0)
+    optimizer = Bounce(SPACE, 30, seed=0, method=GROWING)
     for _ in range(12):
         step(optimizer)
     with_b = [t for t in optimizer.trials if t.point["c"] == "b"]
@@ -385,7 +386,7 @@ def test_trials_with_a_removed_choice_stay_outside_and_leave_the_model() -> None
     ids=["wider", "narrower", "type", "added", "removed", "fixed"],
 )
 def test_old_results_stay_where_they_fit(replaced: dict[str, Any], defaults: dict[str, Any], fits: Any) -> None:
-    optimizer = Bounce(SPACE, 30, seed=0)
+    optimizer = Bounce(SPACE, 30, seed=0, method=GROWING)
     for _ in range(12):
         step(optimizer)
     before = optimizer.trials
@@ -439,11 +440,17 @@ def called(call: str, optimizer: Bounce, point: dict[str, Any], number: float) -
         make()
 
 
-@given(st.lists(st.sampled_from(CALLS), min_size=5, max_size=25), st.integers(0, 1000))
+@given(
+    st.lists(st.sampled_from(CALLS), min_size=5, max_size=25),
+    st.integers(0, 1000),
+    st.sampled_from(["default", GROWING]),
+)
 @settings(max_examples=25, deadline=None)
-def test_any_order_of_calls_works_and_a_state_taken_anywhere_continues_bit_for_bit(calls: list[str], seed: int) -> None:
+def test_any_order_of_calls_works_and_a_state_taken_anywhere_continues_bit_for_bit(
+    calls: list[str], seed: int, method: Any
+) -> None:
     space = mixed(2)
-    one = Bounce(space, 12, seed=seed)
+    one = Bounce(space, 12, seed=seed, method=method)
     rng = np.random.default_rng(seed)
     for call in calls:
         if call == "reopen":
@@ -476,7 +483,7 @@ def test_notes_are_texts_or_refused() -> None:
 
 def test_a_point_that_was_really_used_reaches_the_model_while_others_are_pending() -> None:
     """A restored optimizer knows it, so the one that goes on must propose the same."""
-    optimizer = Bounce(SPACE, 30, seed=0)
+    optimizer = Bounce(SPACE, 30, seed=0, method=GROWING)
     for _ in range(8):
         restored = reopened(optimizer)
         first = optimizer.ask()[0]

@@ -196,7 +196,7 @@ def test_the_limits_of_the_noise_hold(searches: list[Search]) -> None:
 def test_a_restored_run_with_noise_continues_bit_for_bit(space: Space, noise: str | float) -> None:
     def run(*, restore: bool) -> list[Any]:
         rng = np.random.default_rng(0)
-        method = Method(nearest=30, nearest_fit=12)
+        method = Method(nearest=30, nearest_fit=12, flat=None)
         opt = Bounce(space, 40, seed=4, noise=noise, initial_points=24, method=method)  # several asks between fits
         opt.add(drawn(space, 3), [3.0, 2.0, 4.0], sems=[0.1, None, 0.0])
         while not opt.done:

@@ -18,7 +18,7 @@ from bounce import Binary, Bounce, Categorical, Integer, Ordinal, Real, Space
 from bounce.errors import InvalidOption, InvalidTell, NothingToAsk
 from bounce.method import Method
 from bounce.spaces.parameters import Codes, Parameter
-from runs import Point, drive, facts, ones
+from runs import GROWING, Point, drive, facts, ones
 from spaces import binary, mixed, reals
 
 # Budgets and batches
@@ -86,12 +86,13 @@ def test_a_small_space_is_exhausted_point_by_point(space: Space) -> None:
     st.integers(1, 8),
     st.integers(0, 3),
     st.sampled_from(["bounce", "baxus", "casmopolitan"]),
+    st.sampled_from(["default", GROWING]),
 )
 @settings(max_examples=25, deadline=None)
 def test_points_are_in_the_space_and_never_repeated(
-    space: Space, budget: int, batch: int, seed: int, strategy: str
+    space: Space, budget: int, batch: int, seed: int, strategy: str, method: Any
 ) -> None:
-    trials = drive(Bounce(space, budget, seed=seed, batch_size=batch, trust_region=strategy))
+    trials = drive(Bounce(space, budget, seed=seed, batch_size=batch, trust_region=strategy, method=method))
     assert len(trials) == budget
     assert all(t.point in space for t in trials)
     assert len({json.dumps(t.point) for t in trials}) == budget
@@ -147,8 +148,8 @@ def test_if_every_initial_evaluation_fails_the_design_goes_on() -> None:
 
 @pytest.mark.slow
 def test_maximising_is_minimising_the_negative() -> None:
-    low = drive(Bounce(mixed(2), 20, seed=3))
-    high = drive(Bounce(mixed(2), 20, seed=3, direction="maximize"), lambda p: -ones(p))
+    low = drive(Bounce(mixed(2), 20, seed=3, method=GROWING))
+    high = drive(Bounce(mixed(2), 20, seed=3, direction="maximize", method=GROWING), lambda p: -ones(p))
     assert [t.point for t in low] == [t.point for t in high]
     opt = Bounce(binary(3), 5, seed=0, direction="maximize")
     trials = opt.ask(3)
@@ -314,8 +315,9 @@ def test_low_sequency_runs_start_with_few_changes() -> None:
 
 
 @pytest.mark.slow
-def test_a_batch_gives_the_same_run_in_whatever_order_it_comes_back() -> None:
-    a, b = (Bounce(mixed(2), 40, seed=5, batch_size=5) for _ in range(2))
+@pytest.mark.parametrize("method", ["default", GROWING], ids=["default", "growing"])
+def test_a_batch_gives_the_same_run_in_whatever_order_it_comes_back(method: Any) -> None:
+    a, b = (Bounce(mixed(2), 40, seed=5, batch_size=5, method=method) for _ in range(2))
     rng = np.random.default_rng(0)
     while not a.done:
         x, y = a.ask(), b.ask()
@@ -384,11 +386,15 @@ def test_tells_from_before_a_restart_go_to_the_history_only() -> None:
 
 
 @pytest.mark.slow
-@given(st.integers(0, 10**6), st.sampled_from([binary(15), mixed(2), reals(3)]))
-@settings(max_examples=8, deadline=None)
-def test_any_order_of_asks_and_tells_works(seed: int, space: Space) -> None:
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([binary(15), mixed(2), reals(3)]),
+    st.sampled_from(["default", GROWING]),
+)
+@settings(max_examples=12, deadline=None)
+def test_any_order_of_asks_and_tells_works(seed: int, space: Space, method: Any) -> None:
     rng = np.random.default_rng(seed)
-    opt = Bounce(space, 30, seed=0)
+    opt = Bounce(space, 30, seed=0, method=method)
     while not opt.done:
         pending = [t for t in opt.trials if t.state == "pending"]
         if opt.remaining and (not pending or rng.random() < 0.5):

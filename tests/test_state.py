@@ -17,14 +17,15 @@ from bounce.errors import InvalidState
 from bounce.gp.points import Points
 from bounce.method import Method
 from bounce.optimizer import model
-from runs import drive, facts, ones, through_json
+from runs import GROWING, drive, facts, ones, through_json
 from spaces import binary, mixed, reals
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("method", ["default", GROWING], ids=["default", "growing"])
 @pytest.mark.parametrize("space", [mixed(2), binary(25), reals(6)], ids=["mixed", "binary", "real"])
-def test_the_same_seed_gives_the_same_run_and_another_seed_another(space: Space) -> None:
-    runs = [facts(drive(Bounce(space, 30, seed=seed, batch_size=3))) for seed in (7, 7, 8)]
+def test_the_same_seed_gives_the_same_run_and_another_seed_another(space: Space, method: Any) -> None:
+    runs = [facts(drive(Bounce(space, 30, seed=seed, batch_size=3, method=method))) for seed in (7, 7, 8)]
     assert runs[0] == runs[1]
     assert runs[0] != runs[2]
 
@@ -41,12 +42,13 @@ def test_a_drawn_seed_is_recorded_and_makes_the_same_run() -> None:
     ("space", "options"),
     [
         (mixed(2), {}),
+        (mixed(2), {"method": GROWING}),
         (binary(25), {}),
         (reals(2), {"trust_region": "baxus", "budget_to_input": 15}),
         (reals(2), {"trust_region": "baxus", "budget_to_input": 15, "method": "paper"}),
         (Space([Integer("n", 1, 70), Binary("b")]), {"direction": "maximize"}),
     ],
-    ids=["mixed", "binary", "reopening", "restarting", "small"],
+    ids=["mixed", "mixed, growing", "binary", "reopening", "restarting", "small"],
 )
 def test_a_run_continues_bit_for_bit_from_a_state_taken_at_any_moment(space: Space, options: dict[str, Any]) -> None:
     def run(*, restore: bool) -> list[Any]:
@@ -99,7 +101,7 @@ def test_an_ask_that_raises_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_damaged_state_is_refused() -> None:
-    opt = Bounce(mixed(2), 30, seed=0, batch_size=4)
+    opt = Bounce(mixed(2), 30, seed=0, batch_size=4, method=GROWING)
     for _ in range(3):
         opt.tell(opt.ask(), [1.0, 2.0, 3.0, 4.0])
     opt.ask()
