@@ -418,3 +418,18 @@ def test_results_from_before_a_restart_count() -> None:
     assert opt.trials[-1].restart > 0
     assert believed(opt).trial.restart == 0
     assert abs(believed(opt).mean - 1.0) < 0.05
+
+
+def test_a_point_that_was_good_many_times_is_recommended_before_one_that_was_better_once() -> None:
+    space = Space([Binary(f"b{i}") for i in range(8)])
+    rng = np.random.default_rng(0)
+    often, once = ({f"b{i}": value for i in range(8)} for value in (True, False))
+    opt = Bounce(space, 20, seed=0, noise=0.3)
+    others = space.decode(space.sample(20, rng=rng))
+    opt.add(others, 1.0 + 0.2 * rng.normal(size=20))
+    opt.add([often] * 8 + [once], [-0.9] * 8 + [-1.3])
+    found = opt.recommend()
+    assert opt.best is not None
+    assert opt.best.point == once
+    assert found is not None
+    assert found.point == often

@@ -25,13 +25,14 @@ from bounce.spaces.space import Space
 from bounce.trial import VALUED, Recommendation
 
 Rows = NDArray[np.intp]
-EQUAL = 1e-9  # means that differ by less, of a deviation of 1, are equal up to rounding
+EQUAL = 1e-9  # bounds that differ by less, of a deviation of 1, are equal up to rounding
 
 
 def recommended(space: Space, records: Sequence[Record], options: Options) -> Recommendation | None:
-    """Return the evaluated point with the best posterior mean; None if no trial has a value.
+    """Return the evaluated point whose value is the best for sure; None if no trial has a value.
 
-    Of equal means, it is that of the best value, the earliest of several.
+    That is the one with the best bound: the posterior mean, worsened by one standard deviation. A mean that rests on one
+    lucky value has a wide deviation. Of equal bounds, it is that of the best value, the earliest of several.
     """
     sign, method = options.sign, options.method
     best = best_of(records, sign)
@@ -55,7 +56,8 @@ def recommended(space: Space, records: Sequence[Record], options: Options) -> Re
         return Recommendation(best.trial, best.value, error)
     done = rows[data.done[rows]]
     mean, variance = _belief(data, rows, done, options)
-    equal = [found[i] for i in done[mean <= mean.min() + EQUAL]]
+    bound = mean + np.sqrt(variance)
+    equal = [found[i] for i in done[bound <= bound.min() + EQUAL]]
     chosen = best_of(equal, sign)
     assert chosen is not None
     place = int(np.flatnonzero(done == found.index(chosen))[0])
