@@ -26,7 +26,7 @@ from bounce import (
 )
 from bounce.acquire.maximise import Search, propose
 from bounce.trial import STATES
-from runs import GROWING
+from runs import GROWING, through_json
 from spaces import mixed
 
 SPACE = Space(
@@ -556,3 +556,14 @@ def test_a_value_of_none_is_named_as_it_was_given() -> None:
     optimizer = Bounce(SPACE, 10, seed=0)
     with pytest.raises(InvalidTell, match="not None: call fail"):
         optimizer.tell(optimizer.ask(), [None])
+
+
+def test_a_partial_start_beside_proposals_does_not_change_how_a_restored_run_continues() -> None:
+    def next_point(*, restore: bool) -> dict[str, Any]:
+        opt = Bounce(Space([Real("x", -1, 1)]), 20, seed=0, initial_points=1)
+        opt.add([{"x": 0.5}], [1.0])
+        opt.enqueue([{}])
+        opt.ask(3)
+        return (through_json(opt) if restore else opt).ask()[0].point
+
+    assert next_point(restore=True) == next_point(restore=False)

@@ -85,6 +85,7 @@ def test_a_method_cannot_be_changed() -> None:
         ({"nearest": True}, "method.nearest must be a positive whole number, not true"),
         ({"box_cap": -0.5}, "method.box_cap must be a positive number, not -0.5"),
         ({"noise_floor": 0.0}, "method.noise_floor must be a positive number, not 0.0"),
+        ({"spread": 1000.0}, "method.spread must be at most 10, not 1000.0"),
     ],
 )
 def test_what_is_not_a_method_is_refused_with_what_would_be_right(given: Any, said: str) -> None:

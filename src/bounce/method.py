@@ -22,6 +22,7 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from bounce.errors import InvalidOption, quoted
 
+LARGEST = {"spread": 10.0, "noise_floor": 1.0, "real_noise_floor": 1.0}  # beyond these, numbers overflow
 FIRST = "0.1"  # the name of the default method of that version
 
 
@@ -156,6 +157,8 @@ class Method:
                 number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
                 if not number or not 0 < value < math.inf:
                     raise _refused(name, "a positive whole number" if whole else "a positive number", value)
+                if value > LARGEST.get(name, math.inf):
+                    raise _refused(name, f"at most {LARGEST[name]:g}", value)
 
     def __repr__(self) -> str:
         document = self.document()

@@ -184,6 +184,8 @@ class Bounce:
         self._head = head
         for i, codes in completed.items():
             ledger.complete(i, codes)
+        if completed:
+            self._planner = replace(self._planner)  # its caches have the points before they were complete
         for i in queued:
             ledger.edit(i, state="pending", seconds_ask=seconds)
         ids = ledger.append(replace(draft, trial=replace(draft.trial, seconds_ask=seconds)) for draft in drafts)

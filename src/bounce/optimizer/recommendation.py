@@ -31,8 +31,8 @@ EQUAL = 1e-9  # bounds that differ by less, of a deviation of 1, are equal up to
 def recommended(space: Space, records: Sequence[Record], options: Options) -> Recommendation | None:
     """Return the evaluated point whose value is the best for sure; None if no trial has a value.
 
-    That is the one with the best bound: the posterior mean, worsened by one standard deviation. A mean that rests on one
-    lucky value has a wide deviation. Of equal bounds, it is that of the best value, the earliest of several.
+    That is the one with the best bound: the posterior mean, worsened by one standard deviation. A mean that rests on
+    one lucky value has a wide deviation. Of equal bounds, it is that of the best value, the earliest of several.
     """
     sign, method = options.sign, options.method
     best = best_of(records, sign)
