@@ -43,7 +43,8 @@ class Method:
 
     bend: bool = True
     """Whether the targets may be put on a scale that is finer near the best value, where this makes them more likely
-    under the model. The paper has no such scale."""
+    under the model. The paper has no such scale. `mixint-rosenbrock` of bench/suites.py after 200 evaluations, 3 seeds:
+    from 19 to 11; a pipeline: from 0.039 to 0.033."""
 
     failures: Literal["worst", "ignored"] = "worst"
     """What the model learns from a failed trial: the worst value seen, or nothing. The paper has no failures, so its
@@ -53,11 +54,12 @@ class Method:
     lengthscales: Literal["per-bin", "per-kind", "shared"] = "per-bin"
     """The combinatorial lengthscales: one for each bin, one for each kind (binary, ordinal, categorical), or one for
     all (paper). From all to each kind, with 20 binary and 10 irrelevant categorical variables, after 50 evaluations:
-    from 5.32 to 0. The paper's problems have one kind each."""
+    from 5.32 to 0. From each kind to each bin, `inert-lock` after 200 evaluations without an embedding, 3 seeds: from
+    0.76 to 0.01."""
 
     spread: float = 0.7
     """With a lengthscale per bin, the standard deviation of their logs around the mean of their kind. The paper
-    has one lengthscale for all."""
+    has one lengthscale for all. More is better on plateaus and worse with noise."""
 
     noise_floor: float = 1e-6
     """The least noise variance, of a variance of 1, where some bins are combinatorial. The paper names none; 1e-4 is
@@ -83,11 +85,14 @@ class Method:
     # Where the search looks (room subspace)
 
     flat: int | None = 20
-    """Spaces of at most this many variables are searched without an embedding; None for none (paper)."""
+    """Spaces of at most this many variables are searched without an embedding; None for none (paper). Two pipelines
+    with 17 variables after 25 evaluations, 3 seeds: from 0.067 and 0.077 to 0.046 and 0.063, together with `design`,
+    `lengthscales` and `bend`."""
 
     arrival: Literal["dimension", "half"] = "dimension"
     """How many evaluations the stages share unless `budget_to_input` says so: half of the budget but at most as many as
-    there are variables, or half of the budget (paper)."""
+    there are variables, or half of the budget (paper). labs50 after 50 and 200 evaluations, 6 seeds: from −2.58 and
+    −3.73 to −2.95 and −4.15."""
 
     box_cap: float | None = 0.5
     """In a mixed space, lengthscales of reals above this value are capped when the box is shaped; None for no cap
@@ -104,7 +109,7 @@ class Method:
 
     design: Literal["latin", "sobol"] = "latin"
     """The initial design: a Latin hypercube over all variables, which sees every category where there is room, or a
-    Sobol sequence for the reals and uniform draws for the others (paper)."""
+    Sobol sequence for the reals and uniform draws for the others (paper). Not measured alone."""
 
     caution: float = 1.4
     """Where no bin is real, standard deviations are multiplied by this; 1 trusts the model as it is (paper). labs50
@@ -112,7 +117,8 @@ class Method:
 
     doubt: int | None = 3
     """After some evaluations without progress, every how many of them change all variables that the model believes not
-    to matter; None for never (paper)."""
+    to matter; None for never (paper). LeadingOnes after 100 evaluations, 3 seeds: from 299 to 292; royal road after
+    200: from 7.0 to 4.3 incomplete blocks."""
 
     doubt_best: bool = True
     """When no candidate has a log EI above −15, look for an improvement on the lowest posterior mean instead of the
