@@ -113,10 +113,8 @@ class Model:
         data = self._data(head, records, sign)
         head, order, base = self._fitted(head, data)
         search = self._search(head, data, order, base, seen)
-        asked = [r for r in records if r.spent and r.trial.restart == head.stage.restart]
-        values = [sign * r.trial.value if r.trial.value is not None else np.nan for r in asked]
-        stalled = min(since_progress(np.array(values, dtype=np.float64)), len(asked) - head.design.used) + len(drafts)
-        search = replace(search, stalled=stalled)
+        if self._method.doubt is not None:
+            search = replace(search, stalled=_stalled(head, records, sign) + len(drafts))
         return head, propose(search, self._pending(head, records, drafts), n, rng=rng)
 
     def _data(self, head: Head, records: Sequence[Record], sign: float) -> Data:
@@ -228,3 +226,10 @@ class Model:
         if drafts:
             pending = pending.joined(points_of(stage.embedding, np.stack([draft.codes for draft in drafts])))
         return pending[slice(-PENDING_MOST, None)]
+
+
+def _stalled(head: Head, records: Sequence[Record], sign: float) -> int:
+    """Return how many trials after the initial design have come without progress."""
+    asked = [r.trial for r in records if r.spent and r.trial.restart == head.stage.restart]
+    values = [np.nan if trial.value is None else sign * trial.value for trial in asked]
+    return min(since_progress(np.array(values)), len(asked) - head.design.used)

@@ -21,7 +21,7 @@ from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.schedule import Schedule
 from bounce.subspace.stages import Stage, Stages
-from bounce.trial import ASKED, Trial
+from bounce.trial import ASKED, VALUED, Trial
 
 INITIAL_POINTS = 5  # (notes, decision 14); more where the first stage has many bins
 INITIAL_DIMS = 5  # bins of the first stage (notes, decision 14) ...
@@ -124,8 +124,10 @@ class Planner:
             head = self._around_best(head, records, rng=rng)
             stage, need = head.stage, n - len(drafts)
             seen = seen.within(stage.embedding)
-            design_left = head.design.size - head.design.used - _known(records, stage.restart)
-            learned = bool(observations(records, stage.restart))
+            design_left = head.design.size - head.design.used
+            if design_left > 0:
+                design_left -= _known(records, stage.restart)
+            learned = any(r.trial.state in VALUED and r.trial.restart == stage.restart for r in records)
             if design_left > 0 or not learned:
                 count = min(need, design_left) if learned else need
                 design = replace(head.design, size=self.initial_points)  # all of it, even if the budget cuts it short
@@ -147,8 +149,10 @@ class Planner:
     def _around_best(self, head: Head, records: Sequence[Record], *, rng: np.random.Generator) -> Head:
         """Return a head whose stage contains the best point that is known: one the user brought anchors it."""
         stage = head.stage
+        if stage.embedding.is_input:
+            return head
         best = best_of(observations(records, stage.restart), self.options.sign)
-        if stage.embedding.is_input or best is None:
+        if best is None:
             return head
         own = best.trial.stage == stage.number and best.asked_codes is None and best.proposed  # surely inside
         if own or stage.embedding.down(best.codes[None])[1].all():
