@@ -1,6 +1,6 @@
 """The recommendation: which evaluated point the model believes to be the best.
 
-The model is built anew from all results, in the codes of the input space, so it depends neither on the stage of the
+The model is built from all results, in the codes of the input space, so it depends neither on the stage of the
 search nor on what the search has cached. The invariant: nothing changes, and the same trials give the same answer.
 """
 
