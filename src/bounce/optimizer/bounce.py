@@ -122,7 +122,7 @@ class Bounce:
     def recommend(self) -> Recommendation | None:
         """Return the evaluated point that the model believes to be the best; None before the first value.
 
-        A model of all results is fitted from scratch in the space itself, so the answer does not depend on the stage of the
+        A model of all results is fitted in the space itself, so the answer does not depend on the stage of the
         search. It averages the noise: the best value may be a lucky one, so this point need not be that of `best`. With
         `noise="none"` it is, unless standard errors were told. Nothing in the run changes.
         """
