@@ -37,6 +37,7 @@ def test_a_doubting_point_keeps_what_matters_and_changes_the_rest(monkeypatch: p
         ([3.0, 1.0, 2.0, np.nan], 2),
         ([3.0, 1.0, 2.0, 2.0, 0.999], 3),  # an improvement of less than 1 % is not progress
         ([1.0, 1.0, 1.0], 2),
+        ([1e308, 1.5e308, -1.7e308, 1.7e308, 1e308], 2),
     ],
 )
 def test_progress_is_an_improvement_that_counts(values: list[float], since: int) -> None:

@@ -50,9 +50,9 @@ def since_progress(values: Array) -> int:
 
     Values to be minimised; NaN for a trial without one.
     """
-    known = values[np.isfinite(values)]
+    known = np.sort(values[np.isfinite(values)])
     if not len(known):
         return 0
-    best = float(known.min())
-    enough = best + PROGRESS * max(float(np.median(known)) - best, 0.0)
+    best, median = float(known[0]), float(known[(len(known) - 1) // 2])  # the lower one, which no sum can overflow
+    enough = best + (PROGRESS * median - PROGRESS * best)
     return len(values) - 1 - int(np.flatnonzero(values <= enough)[0])
