@@ -1,7 +1,8 @@
-"""Other optimizers with the interface of Bounce, for comparisons: thin adapters over their packages.
+"""Other optimizers with the interface of Bounce, for comparisons.
 
-Every package runs with its recommended settings. For a given seed, all evaluate the same five points first; Bounce
-keeps its own initial design, which is part of its method. A package is imported when it is used.
+Two rooms: `packages` has thin adapters over other packages, which run with their recommended settings; `rivals` has
+methods of the literature, written on the core of this package. For a given seed, all evaluate the same five points
+first; Bounce keeps its own initial design, which is part of its method. A package is imported when it is used.
 
 >>> from bounce import baselines
 >>> optimizer = baselines.make("tpe", space, budget=200, seed=0)
@@ -11,7 +12,9 @@ keeps its own initial design, which is part of its method. A package is imported
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from bounce.baselines.baseline import INITIAL, Baseline, initial_points
 from bounce.baselines.packages.botorch import Botorch
@@ -20,29 +23,85 @@ from bounce.baselines.packages.nevergrad import Nevergrad
 from bounce.baselines.packages.optuna import gp_sampler, tpe
 from bounce.baselines.packages.random_search import RandomSearch
 from bounce.baselines.packages.smac import Smac
+from bounce.baselines.rivals.catalogue import RIVALS
 from bounce.errors import InvalidInput
+from bounce.optimizer.bounce import Bounce
 from bounce.spaces.space import Space
+from bounce.trial import Trial
 
-__all__ = ["Baseline", "initial_points", "make", "names"]
+__all__ = ["Baseline", "Optimizer", "initial_points", "make", "names"]
 
-_BASELINES: dict[str, Callable[[Space, int, int, int], Baseline]] = {
-    "random": RandomSearch,
-    "tpe": tpe,
-    "smac": Smac,
-    "cmaes": Cmaes,
-    "nevergrad": Nevergrad,
-    "gp-sampler": gp_sampler,
-    "botorch": Botorch,
+
+class Optimizer(Protocol):
+    """What `make` returns: something to ask for points and to tell values, which it minimises."""
+
+    def ask(self, n: int) -> list[Trial]:
+        """Return up to n new trials."""
+
+    def tell(self, trials: Any, values: Any) -> None:
+        """Give the values of trials."""
+
+    @property
+    def trials(self) -> Sequence[Trial]:
+        """All trials, by id."""
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial with the lowest value."""
+
+    @property
+    def remaining(self) -> int:
+        """How many more trials `ask` can return."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the budget is used up and no trial is pending."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A baseline: what makes it, what it takes and what it needs."""
+
+    make: Callable[[Space, int, int, int], Any]
+    takes: str = "all kinds"
+    needs: str = ""
+
+
+def _bounce(**options: Any) -> Callable[[Space, int, int, int], Any]:
+    """Return what makes Bounce with some options; it has its own initial points, which are part of its method."""
+    return lambda space, budget, seed, initial: Bounce(space, budget, seed=seed, **options)
+
+
+_BASELINES: dict[str, _Known] = {
+    "random": _Known(RandomSearch),
+    "tpe": _Known(tpe, needs="optuna"),
+    "smac": _Known(Smac, needs="smac"),
+    "cmaes": _Known(Cmaes, needs="cmaes"),
+    "nevergrad": _Known(Nevergrad, needs="nevergrad"),
+    "gp-sampler": _Known(gp_sampler, needs="optuna and torch"),
+    "botorch": _Known(Botorch, needs="botorch"),
+    **{name: _Known(entry.make, entry.takes) for name, entry in RIVALS.items()},
+    "bounce": _Known(_bounce()),
+    "bounce-paper": _Known(_bounce(method="paper")),
+    "bounce-low-sequency": _Known(_bounce(method="paper", low_sequency=True)),
+    "bounce-baxus-regions": _Known(_bounce(method="paper", trust_region="baxus")),
+    "bounce-casmopolitan-regions": _Known(_bounce(method="paper", trust_region="casmopolitan")),
 }
 
 
-def names() -> list[str]:
-    """Return the names that `make` accepts."""
-    return list(_BASELINES)
+def names() -> dict[str, str]:
+    """Return the names that `make` accepts, each with the variables it takes and the package it needs."""
+    return {
+        name: f"takes {known.takes}" + (f", needs {known.needs}" if known.needs else "")
+        for name, known in _BASELINES.items()
+    }
 
 
-def make(name: str, space: Space, budget: int, seed: int, initial: int = INITIAL) -> Baseline:
-    """Return a baseline by its name; it starts with random points that are the same for all baselines."""
+def make(name: str, space: Space, budget: int, seed: int, initial: int = INITIAL) -> Any:
+    """Return an optimizer (`Optimizer`) by its name; all but Bounce start with the same random points.
+
+    A space that a method is not defined for is refused.
+    """
     if name not in _BASELINES:
-        raise InvalidInput(f"there is no baseline {name!r}; the names are {', '.join(names())}")
-    return _BASELINES[name](space, budget, seed, initial)
+        raise InvalidInput(f"there is no baseline {name!r}; the names are {', '.join(_BASELINES)}")
+    return _BASELINES[name].make(space, budget, seed, initial)

@@ -1,0 +1,144 @@
+"""What holds for every rival: its points, its budget, its seed, and values of any sort."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bounce import Binary, Categorical, InvalidSpace, Ordinal, Real, Space, baselines
+from bounce.baselines.rivals.catalogue import RIVALS
+
+pytestmark = pytest.mark.slow
+
+REALS = ("turbo", "turbo-m", "baxus", "hesbo", "rembo", "alebo", "gtbo", "la-mcts", "mcts-vs")
+BITS = ("bocs",)
+DISCRETE = ("combo", "combo-published", "random-projections")
+
+
+def there(name: str) -> bool:
+    return importlib.util.find_spec(f"bounce.baselines.rivals.{RIVALS[name].module}") is not None
+
+
+EACH = [name for name in RIVALS if there(name)]
+
+
+def space_for(name: str, n: int = 6) -> Space:
+    """A space of n variables that the rival takes, with as many kinds as it takes."""
+    if name in REALS:
+        return Space([Real(f"x{i}", 0.0, 1.0) for i in range(n)])
+    if name in BITS:
+        return Space([Binary(f"x{i}") for i in range(n)])
+    kinds: list[Callable[[str], Any]] = [
+        lambda key: Binary(key),
+        lambda key: Categorical(key, ["a", "b", "c"]),
+        lambda key: Ordinal(key, [1, 2, 3, 4]),
+        lambda key: Real(key, 0.0, 1.0),
+    ]
+    if name in DISCRETE:
+        kinds = kinds[:3]
+    if name == "cocabo":
+        kinds = [kinds[0], kinds[1], kinds[3]]
+    return Space([kinds[i % len(kinds)](f"x{i}") for i in range(n)])
+
+
+def weight(space: Space) -> Callable[[dict[str, Any]], float]:
+    """The less of every code, the better."""
+    scale = np.maximum(space.cardinalities - 1, 1)
+    return lambda point: float((space.encode([point])[0] / scale).sum())
+
+
+def run(name: str, space: Space, budget: int, *, seed: int = 0, ask: int = 1, value: Any = None) -> Any:
+    optimizer = baselines.make(name, space, budget, seed)
+    value = value or weight(space)
+    while not optimizer.done:
+        trials = optimizer.ask(ask)
+        optimizer.tell(trials, [value(trial.point) for trial in trials])
+    return optimizer
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_points_are_new_lie_in_the_space_and_are_those_of_the_seed(name: str) -> None:
+    space = space_for(name)
+    first, second = (run(name, space, 14, seed=3).trials for _ in range(2))
+    assert [trial.point for trial in first] == [trial.point for trial in second]
+    assert all(trial.point in space for trial in first)
+    assert len({str(trial.point) for trial in first}) == len(first) == 14
+    assert [t.point for t in first] != [t.point for t in run(name, space, 14, seed=4).trials]
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_batches_and_budgets_that_end_within_one(name: str) -> None:
+    space = space_for(name)
+    trials = run(name, space, 13, ask=4).trials
+    assert len(trials) == 13
+    assert len({str(trial.point) for trial in trials}) == 13
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_it_asks_while_trials_are_pending_and_takes_values_in_any_order(name: str) -> None:
+    space = space_for(name)
+    optimizer = baselines.make(name, space, 12, 0)
+    waiting = optimizer.ask(7)
+    optimizer.tell(waiting[3], 1.0)
+    more = optimizer.ask(3)
+    assert len({str(trial.point) for trial in (*waiting, *more)}) == 10
+    optimizer.tell([more[2], more[0]], [0.5, 2.0])
+    assert optimizer.ask()[0].point in space
+
+
+@pytest.mark.parametrize("name", EACH)
+@pytest.mark.parametrize("value", ["constant", "tiny", "huge", "one outlier"])
+def test_values_of_any_sort(name: str, value: str) -> None:
+    space = space_for(name)
+    base = weight(space)
+    values: dict[str, Callable[[Any], float]] = {
+        "constant": lambda point: 7.0,
+        "tiny": lambda point: 1e-12 * base(point),
+        "huge": lambda point: 1e300 * base(point),
+        "one outlier": lambda point: 1e9 if base(point) > 3.4 else base(point),
+    }
+    trials = run(name, space, 11, value=values[value]).trials
+    assert all(trial.point in space for trial in trials)
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_two_variables(name: str) -> None:
+    space = space_for(name, 2)
+    if name == "cocabo":
+        space = Space([Categorical("a", ["a", "b", "c"]), Real("b", 0.0, 1.0)])
+    count = int(min(space.size, 9))
+    assert len(run(name, space, 9).trials) == 9
+    assert count >= 4
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_it_learns(name: str) -> None:
+    """Its ten best of 35 points are better than those of random search."""
+    space = space_for(name, 8)
+
+    def lowest(name: str, seed: int) -> float:
+        values = sorted(weight(space)(trial.point) for trial in run(name, space, 35, seed=seed).trials)
+        return float(np.mean(values[:10]))
+
+    found = np.mean([lowest(name, seed) for seed in (0, 1)])
+    assert found < np.mean([lowest("random", seed) for seed in range(20)])
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_other_kinds_are_refused_with_the_reason(name: str) -> None:
+    if name not in (*REALS, *BITS, *DISCRETE, "cocabo"):
+        pytest.skip(f"{name} takes all kinds")
+    other = Space([Real("a", 0, 1), Real("b", 0, 1)] if name not in REALS else [Real("a", 0, 1), Binary("b")])
+    with pytest.raises(InvalidSpace, match=name):
+        baselines.make(name, other, 10, 0)
+
+
+def test_names_say_what_is_taken_and_needed() -> None:
+    found = baselines.names()
+    assert found["bocs"] == "takes bits"
+    assert found["tpe"] == "takes all kinds, needs optuna"
+    assert "bounce-paper" in found
