@@ -243,7 +243,8 @@ def trialless(p: Point) -> float:
 
 def test_dimensions_start_at_two_for_many_reals_and_follow_the_option() -> None:
     assert Bounce(reals(21), 50, seed=0).ask()[0].target_dim == 2
-    assert Bounce(binary(21), 50, seed=0).ask()[0].target_dim == 5
+    assert Bounce(binary(21), 50, seed=0).ask()[0].target_dim == 20
+    assert Bounce(binary(21), 50, seed=0, method={"flat": None}).ask()[0].target_dim == 5
     assert Bounce(reals(20), 50, seed=0).ask()[0].target_dim == 20
     assert Bounce(binary(20), 50, seed=0).ask()[0].target_dim == 20
     assert Bounce(reals(20), 50, seed=0, method="paper").ask()[0].target_dim == 2

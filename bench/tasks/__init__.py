@@ -3,7 +3,8 @@
 The split was fixed before anything was measured on these problems. Problems of the group `choose` may be looked at
 while the algorithm is changed. Problems of the group `report` are for the final report alone: nothing is chosen on
 them. Every family is in both groups, and no data set and no C source is. The problems of the paper, on which the
-defaults were chosen so far, are the group `paper`.
+defaults were chosen so far, are the group `paper`. The group `noise` has six problems of the other groups with two
+levels of noise; nothing is chosen on it either.
 """
 
 from __future__ import annotations
@@ -22,13 +23,22 @@ from tasks.task import Hidden, NoisyTask, Repeatable
 
 __all__ = ["GROUPS", "PROBLEMS", "Entry", "NoisyTask", "Problem", "chosen", "split"]
 
-GROUPS = ("choose", "report", "paper")
+GROUPS = ("choose", "report", "paper", "noise")
 CHOOSE_PBO = ("onemax", "leadingones", "leadingones-dummy1", "leadingones-epistasis", "labs", "ising-triangular")
 CHOOSE_MIXINT = ("rastrigin", "rosenbrock", "sharp-ridge", "weierstrass", "gallagher101")  # one of each class
 DATA_SETS = {"choose": ("wine", "iris"), "report": ("breast_cancer", "digits", "diabetes")}
 RANDOMIZED = ("labs50", "maxsat60", "pest25", "contamination25", "ackley53", "svm53", "cluster60")
 PLAIN = ("branin500", "hartmann500", "lasso-dna")
 TWO_BITS = 3.7  # the noise of noisy-pbo problems: the value of two bits, or of two pairs of spins
+GOOD = {  # the range of good values: from the best value of any run to the median of 1,000 random points
+    "labs50-randomized": 4.669,
+    "pest25-randomized": 6.387,
+    "contamination25-randomized": 1.760,
+    "ackley53-randomized": 2.767,
+    "pbo-nk": 0.3358,
+    "mixint-sphere": 318.9,
+}
+LEVELS = (5, 20)  # the noise of the group `noise`, in per cent of these ranges
 FAMILIES = {
     "pbo": "IOHprofiler's 25 pseudo-Boolean problems, 64 bits, instance 2",
     "mixint": "COCO's bbob-mixint, 24 functions of 32 integers and 8 reals, instance 1",
@@ -40,6 +50,7 @@ FAMILIES = {
     "plateau": "few different values",
     "design": "machine parts with discrete sizes and penalties",
     "paper": "the problems of the paper",
+    "noise": "noise of 5 or 20 % of the range of good values, judged by the true value",
 }
 
 
@@ -115,6 +126,18 @@ def _entries() -> Iterable[Entry]:
 PROBLEMS: dict[str, Entry] = {entry.name: entry for entry in _entries()}
 
 
+def _with_noise(entry: Entry, percent: int) -> Entry:
+    """Return a problem with normal noise of so much of the range of its good values."""
+    sd = GOOD[entry.name] * percent / 100
+    name = f"noise{percent}-{entry.name.removesuffix('-randomized')}"
+    return Entry(name, "noise", "noise", lambda seed: Repeatable(entry.make(seed), sd, seed))
+
+
+PROBLEMS |= {
+    entry.name: entry for entry in (_with_noise(PROBLEMS[name], percent) for name in GOOD for percent in LEVELS)
+}
+
+
 def chosen(group: str | None = None, names: str | None = None) -> list[Entry]:
     """Return the problems of a group, or those named in a text, or all."""
     if group is not None and group not in GROUPS:
@@ -132,7 +155,7 @@ def chosen(group: str | None = None, names: str | None = None) -> list[Entry]:
 
 def split() -> str:
     """Return the split as a Markdown table."""
-    rows = ["| family | choose | report | paper |", "|---|---|---|---|"]
+    rows = ["| family | choose | report | paper | noise |", "|---|---|---|---|---|"]
     for family, about in FAMILIES.items():
         cells = []
         for group in GROUPS:

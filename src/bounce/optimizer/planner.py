@@ -24,7 +24,7 @@ from bounce.subspace.stages import Stage, Stages
 from bounce.trial import ASKED, VALUED, Trial
 
 INITIAL_POINTS = 5  # (notes, decision 14); more where the first stage has many bins
-INITIAL_DIMS = 5  # bins of the first stage (notes, decision 14) ...
+INITIAL_DIMS = 5  # bins of the first stage (notes, decision 14) unless `Method.flat` says so ...
 INITIAL_DIMS_REAL = 2  # ... where every variable is real
 
 
@@ -59,7 +59,7 @@ class Planner:
         options, space = self.options, self.space
         to_input = options.budget / 2
         if options.method.arrival == "dimension":
-            to_input = min(to_input, len(space))
+            to_input = min(to_input, len(space) / 2)
         schedule = Schedule(
             input_dim=len(space),
             initial_dim=self.initial_dims,
@@ -73,7 +73,7 @@ class Planner:
     def initial_dims(self) -> int:
         """The bins of the first stage: at least one for each kind of variable."""
         space, flat = self.space, self.options.method.flat
-        default = INITIAL_DIMS if len(space.combinatorial) else INITIAL_DIMS_REAL
+        default = (flat or INITIAL_DIMS) if len(space.combinatorial) else INITIAL_DIMS_REAL
         if flat is not None and len(space) <= flat:
             default = len(space)
         return min(max(self.options.initial_dims or default, len(set(space.kinds))), len(space))
