@@ -20,8 +20,8 @@ from rich.markdown import Markdown
 
 import report
 import scores
-from bounce.benchmarks.traces import Trace
 from bounce.errors import BounceError, InvalidInput
+from bounce.paper.traces import Trace
 from quality import PROBLEMS, Cell, numbers, run_all, words
 
 SIZES = ((1, 200), (1, 500), (5, 1000), (10, 2000), (20, 2000))  # points per batch, evaluations

@@ -30,8 +30,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedCo
 import report
 import scores
 from bounce import Bounce, baselines, benchmarks
-from bounce.benchmarks.traces import FIELDS, Trace, read
 from bounce.errors import BounceError, InvalidInput
+from bounce.paper.traces import FIELDS, Trace, read
 
 RANDOMIZED = ("labs50", "maxsat60", "pest25", "contamination25", "ackley53", "svm53", "cluster60")
 PLAIN = ("branin500", "hartmann500", "lasso-dna")

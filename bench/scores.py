@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import rankdata, wilcoxon
 
-from bounce.benchmarks.traces import Trace
 from bounce.errors import InvalidInput
+from bounce.paper.traces import Trace
 
 MARKS = (50, 100, 200)
 REFERENCE = "bounce"

@@ -36,13 +36,13 @@ EACH = [
             not installed(name), reason=f"{name} is not installed: pip install 'bounce-bo[peers]'"
         ),
     )
-    for name in baselines.names()
+    for name in ("random", *NEEDS)
 ]
 
 
 def run(
     name: str, space: Space, budget: int, seed: int, objective: Callable[[dict[str, Any]], float], *, ask: int = 1
-) -> baselines.Baseline:
+) -> baselines.Optimizer:
     optimizer = baselines.make(name, space, budget, seed)
     while not optimizer.done:
         trials = optimizer.ask(ask)

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -597,6 +598,7 @@ def test_a_program_and_its_children_are_killed_when_the_process_that_started_it_
     code = f"{FAMILY}time.sleep(1000)".replace("{", "{{").replace("}", "}}")
     driver = subprocess.Popen([sys.executable, "-c", DRIVER, code, str(alive.path)])
     alive.began(2)
+    time.sleep(1.0)  # the reaper hears of the program right after it has begun
     driver.kill()
     driver.wait()
     alive.ended()

@@ -70,4 +70,4 @@ def test_progress_leaves_no_room_for_doubt() -> None:
     while not opt.done:
         (trial,) = opt.ask()
         opt.tell(trial, float(-trial.id))
-    assert [t.id for t in opt.trials if t.acquisition is None] == list(range(5))
+    assert [t.id for t in opt.trials if t.acquisition is None] == list(range(10))

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import bounce
 from bounce import Trial
-from bounce.benchmarks.traces import FIELDS, Trace
+from bounce.paper.traces import FIELDS, Trace
 from bounce.report.plots import comparison, convergence, worst_shown
 from spaces import binary
 

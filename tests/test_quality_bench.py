@@ -22,8 +22,8 @@ import report
 import results
 import scores
 import whole
-from bounce.benchmarks.traces import FIELDS, Trace, read
 from bounce.errors import InvalidInput
+from bounce.paper.traces import FIELDS, Trace, read
 from quality import METHODS, Cell, run_all
 from scores import AUTHORS, Scores
 from whole import Whole

@@ -87,7 +87,7 @@ def test_a_restored_run_knows_everything_a_user_sees() -> None:
 def test_an_ask_that_raises_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     opt, twin = (Bounce(binary(30), 40, seed=0) for _ in range(2))
     for o in (opt, twin):
-        o.tell(o.ask(6), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+        o.tell(o.ask(11), [float(i) for i in range(11)])
     state = json.dumps(opt.state_dict())
     with monkeypatch.context() as patch:
         patch.setattr("bounce.optimizer.model.propose", lambda *a, rng, **k: [rng.random(), 1 / 0])

@@ -11,9 +11,10 @@ import pytest
 
 import bounce.cli
 from bounce import Bounce, benchmarks
-from bounce.benchmarks import Labs, traces
-from bounce.benchmarks.traces import FIELDS, Setup, Trace, grouped, path_of, read, record, summaries
+from bounce.benchmarks import Labs
 from bounce.errors import InvalidInput
+from bounce.paper import traces
+from bounce.paper.traces import FIELDS, Setup, Trace, grouped, path_of, read, record, summaries
 from bounce.report.plots import comparison
 from terminal import typed
 
@@ -64,6 +65,41 @@ def test_the_number_of_jobs_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_optimizers_are_compared_with_a_trace_for_each_seed_of_each(tmp_path: Path) -> None:
+    words = "benchmark labs10 --methods bounce,random,bounce-paper --evals 8 --seeds 2 --jobs 2"
+    done = run(*words.split(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    methods = ("bounce", "random", "bounce-paper")
+    names = [f"labs10-{method}-seed{seed}.jsonl" for method in methods for seed in range(2)]
+    assert done.stdout.splitlines()[-6:] == names
+    for name in names:
+        trace = read(tmp_path / name)
+        assert len(trace.rows) == 8
+        assert all(row["seconds_eval"] > 0 for row in trace.rows)
+    table = [line for line in done.stdout.splitlines() if " 8 " in line]
+    ends = {m: np.mean([read(tmp_path / f"labs10-{m}-seed{s}.jsonl").best[-1] for s in range(2)]) for m in methods}
+    assert len(table) == 3
+    for method in methods:
+        assert any(f" {method} " in line and f"{ends[method]:.6g}" in line for line in table)
+    again = run(*words.split(), cwd=tmp_path)
+    assert "already exists" in again.stderr
+
+
+def test_an_optimizer_that_cannot_take_the_problem_is_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for methods, said in (("nobody", "no baseline 'nobody'"), ("bounce,turbo", "turbo takes real variables only")):
+        shown = typed(["benchmark", "labs10", "--methods", methods], monkeypatch, capsys, tmp_path)
+        assert shown.code == 2
+        assert said in shown.err
+    wrong = ["benchmark", "labs10", "--methods", "random", "--method", "paper"]
+    assert "--methods has no bounce" in typed(wrong, monkeypatch, capsys, tmp_path).err
+    assert not list(tmp_path.iterdir())
+    listed = typed(["benchmark", "labs10", "--methods", "list"], monkeypatch, capsys, tmp_path).out
+    assert "takes bits" in listed
+
+
+@pytest.mark.slow
 def test_overwriting_replaces_all_traces_of_the_name(tmp_path: Path) -> None:
     for words in ("--evals 6 --seeds 2", "--evals 3 --seeds 1 --overwrite"):
         done = run(*f"benchmark labs10 {words} --out a.jsonl".split(), cwd=tmp_path)
@@ -110,16 +146,17 @@ def test_a_benchmark_runs_the_method_of_the_paper(
             super().__init__(*arguments, **options)
             methods.append(self.options["method"])
 
-    def recorded(setup: Setup, seeds: Any, out: Path, *, jobs: int, progress: Any) -> list[Trace]:
-        record(setup, 0, out)
-        return [read(out)]
+    def recorded(runs: Any, *, jobs: int, progress: Any) -> list[Trace]:
+        for run in runs:
+            record(*run)
+        return [read(path) for _, _, path in runs]
 
     monkeypatch.setattr(traces, "Bounce", Watched)
     monkeypatch.setattr(traces, "record_all", recorded)
     for words in ([], ["--method", "paper"]):
         given = ["benchmark", "labs10", "--evals", "6", "--out", f"{len(words)}.jsonl", *words]
         assert typed(given, monkeypatch, capsys, tmp_path).code == 0
-    assert methods == ["default", "paper"]
+    assert methods == ["default", "default", "paper", "paper"]  # once to see that it can, and once to run
 
 
 @pytest.mark.slow

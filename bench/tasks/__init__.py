@@ -127,10 +127,10 @@ PROBLEMS: dict[str, Entry] = {entry.name: entry for entry in _entries()}
 
 
 def _with_noise(entry: Entry, percent: int) -> Entry:
-    """Return a problem with normal noise of so much of the range of its good values."""
+    """Return a problem with normal noise, in per cent of the range of its good values."""
     sd = GOOD[entry.name] * percent / 100
     name = f"noise{percent}-{entry.name.removesuffix('-randomized')}"
-    return Entry(name, "noise", "noise", lambda seed: Repeatable(entry.make(seed), sd, seed))
+    return Entry(name, "noise", "noise", lambda seed: Repeatable(entry.make(seed), sd, seed, name))
 
 
 PROBLEMS |= {

@@ -62,14 +62,14 @@ class NoisyTask(Task):
 class Repeatable(NoisyTask):
     """A problem plus normal noise that is drawn anew for every evaluation."""
 
-    def __init__(self, problem: Problem, sd: float, seed: int) -> None:
+    def __init__(self, problem: Problem, sd: float, seed: int, name: str | None = None) -> None:
         super().__init__(seed)
-        self.problem, self.sd = problem, sd
+        self.problem, self.sd, self._name = problem, sd, name or f"noisy-{problem.name}"
 
     @property
     def name(self) -> str:
-        """The problem's name and the word noisy."""
-        return f"noisy-{self.problem.name}"
+        """The name it was given, or the problem's name and the word noisy."""
+        return self._name
 
     @property
     def space(self) -> Space:

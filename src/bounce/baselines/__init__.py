@@ -35,10 +35,10 @@ __all__ = ["Baseline", "Optimizer", "initial_points", "make", "names"]
 class Optimizer(Protocol):
     """What `make` returns: something to ask for points and to tell values, which it minimises."""
 
-    def ask(self, n: int) -> list[Trial]:
+    def ask(self, n: int = 1) -> list[Trial]:
         """Return up to n new trials."""
 
-    def tell(self, trials: Any, values: Any) -> None:
+    def tell(self, trials: Any, values: Any) -> Any:
         """Give the values of trials."""
 
     @property
@@ -62,12 +62,12 @@ class Optimizer(Protocol):
 class _Known:
     """A baseline: what makes it, what it takes and what it needs."""
 
-    make: Callable[[Space, int, int, int], Any]
+    make: Callable[[Space, int, int, int], Optimizer]
     takes: str = "all kinds"
     needs: str = ""
 
 
-def _bounce(**options: Any) -> Callable[[Space, int, int, int], Any]:
+def _bounce(**options: Any) -> Callable[[Space, int, int, int], Optimizer]:
     """Return what makes Bounce with some options; it has its own initial points, which are part of its method."""
     return lambda space, budget, seed, initial: Bounce(space, budget, seed=seed, **options)
 
@@ -97,8 +97,8 @@ def names() -> dict[str, str]:
     }
 
 
-def make(name: str, space: Space, budget: int, seed: int, initial: int = INITIAL) -> Any:
-    """Return an optimizer (`Optimizer`) by its name; all but Bounce start with the same random points.
+def make(name: str, space: Space, budget: int, seed: int, initial: int = INITIAL) -> Optimizer:
+    """Return an optimizer by its name; all but Bounce start with the same random points.
 
     A space that a method is not defined for is refused.
     """

@@ -11,9 +11,9 @@ from bounce.cli.help import Command
 from bounce.cli.outputs import check_folder, check_plot, free_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from bounce.benchmarks.traces import Setup, Trace
+    from bounce.paper.traces import Setup, Trace
 
 DEMO = Path("bounce-demo.png")
 
@@ -130,7 +130,15 @@ def benchmark(
     batch: Annotated[int, typer.Option(min=1, metavar="N", help="Ask for this many trials at a time.")] = 1,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Run this many seeds: 0, 1, ...")] = 1,
     jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Run this many seeds at the same time.")] = 1,
-    method: Annotated[str, typer.Option(metavar="NAME", help="Use this method: default or paper.")] = "default",
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help="The method of Bounce: default, paper or 0.1.")
+    ] = "default",
+    methods: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES", help="Run these optimizers, such as bounce,casmopolitan,tpe. Use list to list all of them."
+        ),
+    ] = "bounce",
     out: Annotated[
         Path | None,
         typer.Option(
@@ -140,63 +148,79 @@ def benchmark(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace all traces of the same name.")] = False,
 ) -> None:
-    """Run Bounce on a problem of the paper.
+    """Run Bounce on a problem of the paper, or compare it with other optimizers.
 
     It writes a trace (one line per trial) for each seed, and prints the best values.
     """
-    from bounce import benchmarks
-    from bounce.benchmarks.traces import Setup, existing
+    from bounce import baselines, benchmarks
     from bounce.errors import InvalidInput
     from bounce.method import Method
+    from bounce.paper.traces import Setup, existing, path_of
 
     if name == "list":
         print("\n".join(benchmarks.names()))
         return
+    if methods == "list":
+        print("\n".join(f"{key:<28}{about}" for key, about in baselines.names().items()))
+        return
+    chosen = list(dict.fromkeys(word.strip() for word in methods.split(",")))
+    if method != "default" and "bounce" not in chosen:
+        raise InvalidInput(f"--method {method} is for Bounce, and --methods has no bounce")
     out = out or Path(f"{name}{'-randomized' if randomized else ''}.jsonl")
     if out.is_dir():
         raise InvalidInput(f"{out} is a folder, but traces need a file name")
     check_folder(out.parent)
-    benchmarks.load(name, randomized)  # refuses an unknown problem before anything runs
+    problem = benchmarks.load(name, randomized)  # refuses an unknown problem before anything runs
     options = {"budget": evals, "batch_size": batch, "method": Method.of(method).document()}
-    old = existing(out)
+    setups = {key: Setup(name, options, randomized, key) for key in chosen}
+    for setup in setups.values():
+        setup.optimizer(problem.space, 0)  # refuses an unknown method, or one that does not take such variables
+    files = {key: out if methods == "bounce" else out.with_name(f"{out.stem}-{key}{out.suffix}") for key in chosen}
+    old = [path for file in files.values() for path in existing(file)]
     if old and not overwrite:
         raise InvalidInput(f"{old[0]} already exists: choose another --out, or use --overwrite")
     for path in old:
         path.unlink()
-    traces = _recorded(Setup(name, options, randomized), range(seeds), out, jobs)
-    _print_summaries(traces, out.stem)
+    runs = [(setups[key], seed, path_of(files[key], seed)) for seed in range(seeds) for key in chosen]
+    traces = _recorded(runs, f"{name}, {', '.join(chosen)}", jobs)
+    _print_summaries({key: [traces[path_of(files[key], seed)] for seed in range(seeds)] for key in chosen}, out.stem)
 
 
-def _recorded(setup: Setup, seeds: Sequence[int], out: Path, jobs: int) -> list[Trace]:
-    """Run all seeds behind a progress bar."""
+def _recorded(runs: Sequence[tuple[Setup, int, Path]], title: str, jobs: int) -> dict[Path, Trace]:
+    """Make runs behind a progress bar, and return their traces by file."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
-    from bounce.benchmarks.traces import record_all
     from bounce.cli.words import count
+    from bounce.paper.traces import record_all
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        total = len(seeds) * setup.options["budget"]
-        task = progress.add_task(f"{setup.name}, {count(len(seeds), 'seed')}", total=total)
+        total = sum(setup.options["budget"] for setup, _, _ in runs)
+        task = progress.add_task(f"{title}, {count(len({seed for _, seed, _ in runs}), 'seed')}", total=total)
 
         def show(finished: int) -> None:
             progress.update(task, completed=finished)
 
-        return record_all(setup, seeds, out, jobs=jobs, progress=show)
+        return {trace.path: trace for trace in record_all(runs, jobs=jobs, progress=show)}
 
 
-def _print_summaries(traces: Sequence[Trace], title: str) -> None:
-    """Print the best values over the seeds, and the files of the traces."""
+def _print_summaries(traces: Mapping[str, Sequence[Trace]], title: str) -> None:
+    """Print the best values over the seeds, for several methods the best in the end first, and the files."""
     from rich.console import Console
     from rich.table import Table
 
-    from bounce.benchmarks.traces import summaries
+    from bounce.paper.traces import summaries
 
-    table = Table("evaluations", "mean best", "standard error", "lowest", "highest", title=title)
-    for row in summaries(traces):
-        numbers = (row.mean, row.error, row.lowest, row.highest)
-        table.add_row(str(row.evaluations), *(f"{number:.6g}" for number in numbers))
+    found = {key: summaries(own) for key, own in traces.items()}
+    several = ["method"] if len(found) > 1 else []
+    table = Table(*several, "evaluations", "mean best", "standard error", "lowest", "highest", title=title)
+    for key in sorted(found, key=lambda key: found[key][-1].mean):
+        for row in found[key]:
+            numbers = (row.mean, row.error, row.lowest, row.highest)
+            own = [key] * len(several)
+            table.add_row(*own, str(row.evaluations), *(f"{number:.6g}" for number in numbers))
     Console().print(table)
-    for trace in traces:
-        print(trace.path)
+    for own_traces in traces.values():
+        for trace in own_traces:
+            print(trace.path)

@@ -273,7 +273,7 @@ def plot(
     """Plot the values of a study, or compare benchmark traces."""
     check_plot(out, overwrite=overwrite)
     if all(target.suffix == ".jsonl" for target in targets):
-        from bounce.benchmarks.traces import read
+        from bounce.paper.traces import read
         from bounce.report.plots import comparison
 
         comparison([read(target) for target in targets], out)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bounce.benchmarks.traces import Trace, grouped
 from bounce.gp.linalg import Array
+from bounce.paper.traces import Trace, grouped
 from bounce.trial import Trial
 
 if TYPE_CHECKING:

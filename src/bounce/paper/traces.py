@@ -1,4 +1,4 @@
-"""Traces: runs on benchmark problems, one JSON Lines file per seed, one line per trial.
+"""Traces: runs of a method on a benchmark problem, one JSON Lines file per seed, one line per trial.
 
 A trace is written while its run goes on, so it can be watched, and nothing is lost when the run is stopped.
 """
@@ -14,23 +14,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bounce import benchmarks
+from bounce import baselines, benchmarks
 from bounce.errors import EvaluationFailed, InvalidInput
 from bounce.gp.linalg import Array
 from bounce.optimizer.bounce import Bounce
+from bounce.spaces.space import Space
 
 FIELDS = (
     *("id", "point", "value", "state", "seconds_ask", "seconds_eval"),
     *("stage", "target_dim", "radius", "side", "restart"),
 )
 RENAMED = {"space": "stage", "length_comb": "radius", "length_cont": "side"}  # fields of the first release
+BOUNCE = "bounce"
 SEED = re.compile(r"-seed(\d+)$")
 
 
@@ -121,50 +123,56 @@ def existing(out: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Setup:
-    """What to run: a problem of the paper, and the options of the optimizer besides the seed."""
+    """What to run: a problem of the paper, and a method."""
 
     name: str
     options: Mapping[str, Any]
+    """The options of Bounce besides the seed; other methods take `budget` and `batch_size` alone."""
     randomized: bool = False
+    method: str = BOUNCE
+    """A name of `bounce.baselines`."""
+
+    def optimizer(self, space: Space, seed: int) -> Any:
+        """Return the method, ready to be asked; refuse a space that it does not take."""
+        if self.method == BOUNCE:
+            return Bounce(space, seed=seed, **self.options)
+        return baselines.make(self.method, space, self.options["budget"], seed)
 
 
 def record(setup: Setup, seed: int, path: Path) -> None:
-    """Run Bounce on a problem and write the trace, one line for each finished trial.
+    """Run a method on a problem and write the trace, one line for each finished trial.
 
-    A failed evaluation fails its trial; before the first success it ends the run. A worker whose parent has ended
-    stops.
+    A failed evaluation fails its trial; before the first success it ends the run, and so it does with a method that
+    knows no failures. A worker whose parent has ended stops.
     """
     problem = benchmarks.load(setup.name, setup.randomized)
-    optimizer = Bounce(problem.space, seed=seed, **setup.options)
+    optimizer = setup.optimizer(problem.space, seed)
     parent = parent_process()
     with path.open("w", encoding="utf-8") as file:
         while not optimizer.done:
             if parent is not None and not parent.is_alive():
                 os._exit(1)  # nobody waits for this worker; the lines written so far are complete
-            for trial in optimizer.ask():
+            for trial in optimizer.ask(setup.options.get("batch_size", 1)):
                 start = time.perf_counter()
                 try:
-                    value = problem(trial.point)
-                    optimizer.tell(trial, value, seconds=time.perf_counter() - start)
+                    optimizer.tell(trial, problem(trial.point))
                 except Exception as error:
-                    seconds = time.perf_counter() - start
-                    optimizer.fail(trial, f"{type(error).__name__}: {error}", seconds=seconds)
-                    if optimizer.best is None:
+                    if optimizer.best is None or not isinstance(optimizer, Bounce):
                         raise
-                facts = vars(optimizer.trials[trial.id])
+                    optimizer.fail(trial, f"{type(error).__name__}: {error}")
+                facts = vars(replace(optimizer.trials[trial.id], seconds_eval=time.perf_counter() - start))
                 file.write(json.dumps({field: facts[field] for field in FIELDS}) + "\n")
                 file.flush()
 
 
-def record_all(
-    setup: Setup, seeds: Sequence[int], out: Path, *, jobs: int, progress: Callable[[int], None]
-) -> list[Trace]:
-    """Run all seeds in processes of one BLAS thread each; `progress` is called with how many trials are finished."""
-    paths = [path_of(out, seed) for seed in seeds]
-    with _one_thread(), ProcessPoolExecutor(min(jobs, len(seeds)), mp_context=get_context("spawn")) as pool:
-        running: set[Future[None]] = {
-            pool.submit(record, setup, seed, path) for seed, path in zip(seeds, paths, strict=True)
-        }
+def record_all(runs: Sequence[tuple[Setup, int, Path]], *, jobs: int, progress: Callable[[int], None]) -> list[Trace]:
+    """Make runs (what, the seed, the file) in processes of one BLAS thread each.
+
+    `progress` is called with how many trials are finished.
+    """
+    paths = [path for _, _, path in runs]
+    with _one_thread(), ProcessPoolExecutor(min(jobs, len(runs)), mp_context=get_context("spawn")) as pool:
+        running: set[Future[None]] = {pool.submit(record, *run) for run in runs}
         try:
             while running:
                 finished, running = wait(running, timeout=0.2, return_when="FIRST_COMPLETED")
