@@ -49,6 +49,12 @@ class Trace:
         return SEED.sub("", self.path.stem)
 
     @property
+    def seed(self) -> int:
+        """The seed in the name of the file; 0 if it has none."""
+        found = SEED.search(self.path.stem)
+        return int(found[1]) if found else 0
+
+    @property
     def best(self) -> Array:
         """The lowest value so far after each trial; NaN before the first value."""
         values = [math.inf if row["value"] is None else row["value"] for row in self.rows]
@@ -60,11 +66,15 @@ class Trace:
         return np.array([row[name] for row in self.rows], dtype=np.float64)
 
 
-def read(path: Path) -> Trace:
-    """Read a trace; refuse a file with a line that does not belong to one."""
+def read(path: Path, *, unfinished: bool = False) -> Trace:
+    """Read a trace; refuse a file with a line that does not belong to one.
+
+    A trace may be unfinished while it is written: then what follows its last whole line is left out.
+    """
     rows = []
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        text = path.read_text(encoding="utf-8")
+        lines = text[: text.rfind("\n") + 1 if unfinished else None].splitlines()
     except UnicodeDecodeError:
         raise InvalidInput(f"{path} is not a trace: it is not text") from None
     for number, line in enumerate(lines, start=1):
@@ -171,7 +181,7 @@ def record_all(runs: Sequence[tuple[Setup, int, Path]], *, jobs: int, progress: 
     `progress` is called with how many trials are finished.
     """
     paths = [path for _, _, path in runs]
-    with _one_thread(), ProcessPoolExecutor(min(jobs, len(runs)), mp_context=get_context("spawn")) as pool:
+    with one_thread(), ProcessPoolExecutor(min(jobs, len(runs)), mp_context=get_context("spawn")) as pool:
         running: set[Future[None]] = {pool.submit(record, *run) for run in runs}
         try:
             while running:
@@ -192,7 +202,7 @@ def record_all(runs: Sequence[tuple[Setup, int, Path]], *, jobs: int, progress: 
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Give each process started inside one BLAS thread: the runs themselves use the cores in parallel."""
     saved = dict(os.environ)
     os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))

@@ -1,0 +1,245 @@
+"""Paper: commands that repeat the experiments of the paper and check its claims."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bounce.cli.help import Command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bounce.paper.runs import Run
+
+FOLDER = Path("paper-runs")
+
+paper = typer.Typer(help="Repeat the experiments of the paper, and check its claims.", no_args_is_help=True)
+
+Figures = Annotated[
+    list[int] | None, typer.Argument(metavar="FIGURE", help="Numbers of figures. The default is all of them.")
+]
+Folder = Annotated[Path, typer.Option(metavar="FOLDER", help="The folder of the runs.")]
+
+
+@paper.command("list", cls=Command, epilog="Example: bounce paper list")
+def show() -> None:
+    """List the figures with data: problems, methods and the size of their runs."""
+    from bounce.paper.figures import figures
+    from bounce.paper.runs import wanted
+
+    for figure in figures().values():
+        print(f"{figure.number:>2}  {figure.title}")
+        if figure.problems:
+            runs = wanted([figure], FOLDER)
+            print(f"    problems  {', '.join(figure.problems)} ({' and '.join(figure.versions)})")
+            print(f"    methods   {', '.join(method.key for method in figure.methods)}")
+            print(f"    runs      {len(runs):,}, {sum(run.length for run in runs):,} evaluations")
+        for old, new in figure.replaced.items():
+            print(f"    note      the data of {old} are missing, so {new} is run instead")
+
+
+@paper.command("run", cls=Command, epilog="Example: bounce paper run 4 8 --quick --jobs 2")
+def run(
+    figures: Figures = None,
+    *,
+    repetitions: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Seeds of each method. The default is the paper's number, 50 for most."),
+    ] = None,
+    evaluations: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Make only the first N evaluations of each run.")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Run only these methods, such as bounce,casmopolitan.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="5 repetitions and at most 100 evaluations, unless you say otherwise.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Make this many runs at the same time.")] = 1,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Use the workers of this Dask scheduler instead of processes.")
+    ] = None,
+    folder: Folder = FOLDER,
+) -> None:
+    """Make the runs of figures, or what is missing of them.
+
+    It can be stopped at any time: start it again to continue. Runs that were made with --quick are continued too.
+    """
+    from bounce.errors import InvalidInput
+    from bounce.paper.figures import chosen
+    from bounce.paper.runs import QUICK_EVALUATIONS, QUICK_REPETITIONS, wanted
+
+    if quick:
+        repetitions, evaluations = repetitions or QUICK_REPETITIONS, evaluations or QUICK_EVALUATIONS
+    only = None if methods is None else [name.strip() for name in methods.split(",")]
+    selected = chosen(figures or [])
+    known = {method.key for figure in selected for method in figure.methods}
+    for name in only or ():
+        if name not in known:
+            raise InvalidInput(f"these figures have no method {name!r}; they have {', '.join(sorted(known))}")
+    runs, left_out = _possible(wanted(selected, folder, repetitions=repetitions, evaluations=evaluations, only=only))
+    for reason in left_out:
+        print(f"left out: {reason}")
+    missing = [own for own in runs if own.finished < own.length]
+    print(f"{len(runs)} runs, {len(runs) - len(missing)} finished")
+    if missing and _made(missing, jobs, dask):
+        raise typer.Exit(1)
+
+
+def _possible(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+    """Return the runs that can be made here, and why others cannot: a package or data that are missing."""
+    from bounce import benchmarks
+    from bounce.errors import DataError, InvalidInput
+
+    reasons: dict[tuple[str, str], str | None] = {}
+    for own in runs:
+        key = (own.setup.name, own.setup.method)
+        if key not in reasons:
+            try:
+                own.setup.optimizer(benchmarks.load(own.setup.name, own.setup.randomized).space, 0)
+                reasons[key] = None
+            except (DataError, InvalidInput) as error:
+                reasons[key] = f"{own.setup.method} on {own.setup.name}: {error}"
+    kept = [own for own in runs if reasons[own.setup.name, own.setup.method] is None]
+    return kept, [reason for reason in reasons.values() if reason is not None]
+
+
+def _made(runs: Sequence[Run], jobs: int, dask: str | None) -> bool:
+    """Make runs behind a progress bar; return whether some failed."""
+    from contextlib import ExitStack
+
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeRemainingColumn as ToGo
+
+    from bounce.paper.runs import make_all, processes
+
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("to go"))
+    with ExitStack() as stack:
+        if dask is None:
+            executor = stack.enter_context(processes(min(jobs, len(runs))))
+        else:
+            from distributed import Client
+
+            executor = stack.enter_context(Client(dask)).get_executor(pure=False)
+        progress = stack.enter_context(Progress(*columns, ToGo(), console=Console(stderr=True)))
+        task = progress.add_task("evaluations", total=sum(own.length for own in runs))
+        failed = make_all(runs, executor, progress=lambda count: progress.update(task, completed=count))
+    for reason in failed:
+        print(reason)
+    return bool(failed)
+
+
+@paper.command("plot", cls=Command, epilog="Example: bounce paper plot 4 8 --out docs/paper")
+def plot(
+    figures: Figures = None,
+    *,
+    folder: Folder = FOLDER,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write the figures.")] = Path("paper-figures"),
+) -> None:
+    """Draw figures from the runs that exist, as PNG and SVG files, with their summaries as JSON."""
+    from bounce.paper.figures import chosen
+    from bounce.paper.runs import traces
+    from bounce.report.figures import draw
+
+    for figure in chosen(figures or []):
+        paths = draw(figure, lambda curve: traces(curve, folder), out)
+        print("\n".join(map(str, paths)) if paths else f"figure {figure.number} has no runs yet: bounce paper run")
+
+
+@paper.command("check", cls=Command, epilog="Example: bounce paper check 4 8")
+def check(
+    figures: Figures = None,
+    *,
+    folder: Folder = FOLDER,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
+) -> None:
+    """Check the claims of the text about figures, on the runs that exist."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from bounce.paper.claims import check as judge
+    from bounce.paper.figures import chosen
+    from bounce.paper.runs import traces
+
+    found = [row for figure in chosen(figures or []) for row in judge(figure, lambda curve: traces(curve, folder))]
+    head = ("figure", "claim", "where", "verdict", "numbers")
+    rows = [(str(row.figure), row.says, row.where, row.verdict, row.numbers) for row in found]
+    if markdown:
+        print("\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)))
+        return
+    table = Table(*head)
+    for cells in rows:
+        table.add_row(*cells)
+    Console().print(table)
+
+
+def audit(
+    methods: Annotated[
+        list[str],
+        typer.Argument(metavar="METHOD", help="Names such as bounce, tpe or bodi, or module:function for your own."),
+    ],
+    *,
+    problem: Annotated[str | None, typer.Option(metavar="NAME", help="A problem of the paper, such as pest25.")] = None,
+    spec: Annotated[Path | None, typer.Option(metavar="FILE", help="A spec with an objective or a command.")] = None,
+    evals: Annotated[int, typer.Option(min=2, metavar="N", help="Evaluations of each run.")] = 100,
+    repetitions: Annotated[
+        int, typer.Option(min=4, metavar="N", help="Runs of each method on the problem as it is, and in disguise.")
+    ] = 10,
+    changes: Annotated[
+        str, typer.Option(metavar="NAMES", help="What a disguise changes; shifts can be added.")
+    ] = "labels,bits,direction,order",
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Make this many runs at the same time.")] = 1,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write a picture, as PNG, SVG or PDF.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the picture if it already exists.")] = False,
+) -> None:
+    """Find out whether methods depend on how a problem is written down.
+
+    Each method runs on the problem as it is, and with its categories renamed, its bits flipped, its scales reversed and
+    its variables in another order, all at random. A reliable method is as good on one as on the other.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+    from rich.table import Table
+
+    from bounce.cli.outputs import check_plot
+    from bounce.errors import InvalidInput
+    from bounce.paper.audit import Source
+    from bounce.paper.audit import audit as compare
+    from bounce.paper.runs import processes
+
+    if (problem is None) == (spec is None):
+        raise InvalidInput("give either --problem or --spec")
+    if out is not None:
+        check_plot(out, overwrite=overwrite)
+    columns = ("runs", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    chosen = list(dict.fromkeys(methods))
+    with processes(jobs) as executor, Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("runs", total=2 * repetitions * len(chosen))
+        reports = compare(
+            Source(problem, spec),
+            chosen,
+            executor,
+            budget=evals,
+            repetitions=repetitions,
+            changes=[word.strip() for word in changes.split(",")],
+            progress=lambda finished: progress.update(task, completed=finished),
+        )
+    table = Table("method", "evaluations", "as given", "in disguise", "difference", "p", "verdict")
+    for report in reports:
+        for mark in report.marks:
+            given, disguised = report.given[:, mark - 1], report.disguised[:, mark - 1]
+            cells = [f"{own.mean():.5g} ± {own.std(ddof=1) / len(own) ** 0.5:.2g}" for own in (given, disguised)]
+            last = mark == report.marks[-1]
+            verdict = "depends on how it is written" if report.depends else "no dependence found"
+            gap = f"{disguised.mean() - given.mean():+.3g}"
+            table.add_row(report.method, str(mark), *cells, gap, f"{report.p(mark):.2g}", verdict if last else "")
+    Console().print(table)
+    if out is not None:
+        from bounce.report.figures import audited
+
+        audited(reports, out, title=f"{problem or (spec and spec.stem)}: as given and in disguise")
+        print(out)

@@ -1,0 +1,230 @@
+"""The figures of the paper, drawn from runs: mean and standard error, in one style, readable without colours.
+
+A method has the same colour and line style in all figures. The legend says how many repetitions a curve has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bounce.baselines.rivals.dictionaries import published
+from bounce.gp.linalg import Array
+from bounce.paper.analyses import (
+    ACTIONS,
+    DIMENSIONS,
+    SIZES,
+    STATIONS,
+    one_category_table,
+    prior_of,
+    zero_sequency_table,
+)
+from bounce.paper.audit import Report
+from bounce.paper.figures import Curve, Figure
+from bounce.paper.traces import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Picture
+
+Runs = Callable[[Curve], Sequence[Trace]]
+
+# The colours of Okabe and Ito, which people with any colour vision can tell apart, and a line style for each.
+STYLES: dict[str, dict[str, Any]] = {
+    "bounce": {"color": "#0072B2", "linestyle": "-"},
+    "bounce-default": {"color": "#000000", "linestyle": "-"},
+    "bounce-low": {"color": "#56B4E9", "linestyle": "-"},
+    "bounce-casmopolitan": {"color": "#009E73", "linestyle": "--"},
+    "bounce-baxus": {"color": "#CC79A7", "linestyle": "--"},
+    "baxus": {"color": "#CC79A7", "linestyle": "-."},
+    "bodi": {"color": "#E69F00", "linestyle": "--"},
+    "casmopolitan": {"color": "#009E73", "linestyle": "-."},
+    "combo": {"color": "#D55E00", "linestyle": ":"},
+    "combo-fixed": {"color": "#D55E00", "linestyle": "-"},
+    "rducb": {"color": "#CC79A7", "linestyle": ":"},
+    "smac": {"color": "#8B8B00", "linestyle": "--"},
+    "random": {"color": "#999999", "linestyle": ":"},
+}
+SHADES = {1: 1.0, 3: 0.85, 5: 0.7, 10: 0.55, 20: 0.4}  # how strong a curve with batches is
+WIDTH, HEIGHT, ACROSS = 3.6, 2.9, 4  # inches of a panel, and panels in a row
+DRAWS = 20_000
+
+
+def summary(curve: Curve, traces: Sequence[Trace]) -> dict[str, Any]:
+    """Return what is kept of a curve's runs: mean and standard error after each evaluation, and the repetitions."""
+    length = min(len(trace.rows) for trace in traces)
+    best = np.array([trace.best[:length] for trace in traces])
+    error = best.std(axis=0, ddof=1) / np.sqrt(len(best)) if len(best) > 1 else np.zeros(length)
+    return {
+        "problem": curve.problem,
+        "version": curve.version,
+        "method": curve.method.key,
+        "batch": curve.batch,
+        "repetitions": len(best),
+        "mean": best.mean(axis=0).tolist(),
+        "error": error.tolist(),
+    }
+
+
+def draw(figure: Figure, runs: Runs, out: Path) -> list[Path]:
+    """Write a figure as PNG, SVG and, if it shows runs, the summaries as JSON; return the files, none without runs."""
+    stem = out / f"figure-{figure.number:02d}"
+    if figure.analysis is not None:
+        picture = _ANALYSES[figure.analysis](figure, runs)
+        kept = None
+    else:
+        found = [(curve, list(runs(curve))) for curve in figure.curves()]
+        shown = [(curve, traces) for curve, traces in found if traces]
+        if not shown:
+            return []
+        kept = [summary(curve, traces) for curve, traces in shown]
+        picture = _curves(figure, list(zip([curve for curve, _ in shown], kept, strict=True)))
+    out.mkdir(parents=True, exist_ok=True)
+    paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
+    for path in paths:
+        picture.savefig(path, dpi=110)
+    if kept is not None:
+        paths.append(stem.with_suffix(".json"))
+        paths[-1].write_text(json.dumps(kept), encoding="utf-8")
+    return paths
+
+
+def _picture(panels: int, title: str) -> tuple[Picture, list[Axes]]:
+    """Return an empty picture of some panels."""
+    from matplotlib.figure import Figure as Picture
+
+    across = min(panels, ACROSS)
+    down = -(-panels // across)
+    picture = Picture(figsize=(WIDTH * across + 0.6, HEIGHT * down + 1.3), layout="constrained")
+    axes = np.atleast_1d(picture.subplots(down, across, squeeze=False)).ravel().tolist()
+    for unused in axes[panels:]:
+        unused.set_axis_off()
+    picture.suptitle(title)
+    return picture, axes[:panels]
+
+
+def _curves(figure: Figure, curves: Sequence[tuple[Curve, dict[str, Any]]]) -> Picture:
+    """Draw one panel for each problem and version, or for each problem."""
+    keys = [(curve.problem, "" if figure.together else curve.version) for curve, _ in curves]
+    panels = list(dict.fromkeys(keys))
+    picture, axes = _picture(len(panels), f"Figure {figure.number}: {figure.title}")
+    lines: dict[str, Any] = {}
+    for (problem, version), axis in zip(panels, axes, strict=True):
+        axis.set_title(f"{problem}, {version}" if version else problem, fontsize=10)
+        shown = []
+        for (curve, kept), key in zip(curves, keys, strict=True):
+            if key == (problem, version):
+                style = dict(STYLES[curve.method.key], alpha=SHADES.get(curve.batch, 1.0))
+                label = f"{curve.label} ({kept['repetitions']})"
+                if figure.together:
+                    style["linestyle"] = "-" if curve.version == "original" else "--"
+                    label = f"{curve.method.label}, {curve.version} ({kept['repetitions']})"
+                shown.append(_line(axis, kept, figure.axis, style, label))
+        _zoom(axis, shown)
+        axis.set(xlabel=figure.axis, ylabel="best value")
+        for line in axis.get_lines():
+            lines.setdefault(str(line.get_label()), line)
+    picture.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=4, fontsize=8)
+    return picture
+
+
+def _line(axis: Axes, kept: dict[str, Any], counted: str, style: dict[str, Any], label: str) -> Array:
+    """Draw mean and standard error; return the mean."""
+    mean, error = np.array(kept["mean"]), np.array(kept["error"])
+    x = np.arange(1, len(mean) + 1)
+    if counted == "batches":
+        last = np.arange(kept["batch"] - 1, len(mean), kept["batch"])
+        mean, error, x = mean[last], error[last], np.arange(1, len(last) + 1)
+    axis.plot(x, mean, label=label, linewidth=1.4, **style)
+    axis.fill_between(x, mean - error, mean + error, color=style["color"], alpha=0.15, linewidth=0)
+    return mean
+
+
+def _zoom(axis: Axes, means: Sequence[Array]) -> None:
+    """Show the values from the best one to where the methods are after a twentieth of the evaluations."""
+    low = min(float(mean.min()) for mean in means)
+    high = max(float(mean[max(0, len(mean) // 20 - 1)]) for mean in means)
+    if high > low:
+        axis.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
+
+
+def _grid(values: Array, title: str) -> Picture:
+    """Draw probabilities by the size of the dictionary, a line for each dimension."""
+    picture, (axis,) = _picture(1, title)
+    for d, row, color in zip(DIMENSIONS, values, ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#000000"), strict=True):
+        axis.plot(SIZES, row, marker="o", label=f"{d} variables", color=color)
+    axis.set_xscale("log", base=2)
+    axis.set(xlabel="anchors", ylabel="probability", ylim=(-0.02, 1.02))
+    axis.legend(fontsize=8)
+    return picture
+
+
+def _zero_sequency(figure: Figure, runs: Runs) -> Picture:
+    return _grid(zero_sequency_table(), f"Figure {figure.number}: {figure.title}")
+
+
+def _one_category(figure: Figure, runs: Runs) -> Picture:
+    return _grid(one_category_table(), f"Figure {figure.number}: {figure.title}")
+
+
+def _category_shares(figure: Figure, runs: Runs) -> Picture:
+    """Draw how many entries of an anchor have each category."""
+    picture, axes = _picture(ACTIONS, f"Figure {figure.number}: {figure.title}")
+    anchors = published(np.full(STATIONS, ACTIONS), DRAWS, rng=np.random.default_rng(0))
+    for category, axis in enumerate(axes):
+        counts = (anchors == category).sum(axis=1)
+        axis.hist(counts, bins=[k - 0.5 for k in range(STATIONS + 2)], color="#0072B2")
+        axis.set_title(f"category {category + 1}: {counts.mean() / STATIONS:.4f}", fontsize=10)
+        axis.set(xlabel="entries", ylabel="anchors")
+    return picture
+
+
+def _combo_categories(figure: Figure, runs: Runs) -> Picture:
+    """Draw the prior variance of each category, and what COMBO proposed where it was run."""
+    found = [(curve, list(runs(curve))) for curve in figure.curves()]
+    shown = [(curve, traces) for curve, traces in found if traces]
+    picture, axes = _picture(1 + len(shown), f"Figure {figure.number}: {figure.title}")
+    places = np.arange(1, ACTIONS + 1)
+    axes[0].bar(places - 0.2, prior_of(fixed=False), 0.4, label="a path, as published", color="#D55E00")
+    axes[0].bar(places + 0.2, prior_of(fixed=True), 0.4, label="complete, the fix", color="#0072B2")
+    axes[0].set(xlabel="category", ylabel="prior variance at β = 1")
+    axes[0].legend(fontsize=8)
+    for (curve, traces), axis in zip(shown, axes[1:], strict=True):
+        proposed = [list(row["point"].values()) for trace in traces for row in trace.rows[5:]]
+        counts = np.bincount(np.array(proposed, dtype=np.intp).ravel(), minlength=ACTIONS + 1)[1:]
+        axis.bar(places, counts / max(1, counts.sum()), color="#D55E00")
+        axis.axhline(1.0 / ACTIONS, color="0.3", linestyle=":")
+        axis.set_title(f"{curve.method.label}, {curve.version} ({len(traces)})", fontsize=10)
+        axis.set(xlabel="category", ylabel="share of proposals")
+    return picture
+
+
+_ANALYSES: dict[str, Callable[[Figure, Runs], Picture]] = {
+    "zero_sequency": _zero_sequency,
+    "one_category": _one_category,
+    "category_shares": _category_shares,
+    "combo_categories": _combo_categories,
+}
+
+
+def audited(reports: Sequence[Report], path: Path, *, title: str) -> None:
+    """Write the picture of an audit: a panel for each method, the problem as it is and in disguise."""
+    picture, axes = _picture(len(reports), title)
+    for report, axis in zip(reports, axes, strict=True):
+        for values, label, color, style in (
+            (report.given, "as given", "#E69F00", "-"),
+            (report.disguised, "in disguise", "#009E73", "--"),
+        ):
+            mean, n = values.mean(axis=0), len(values)
+            error = values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.zeros_like(mean)
+            x = np.arange(1, len(mean) + 1)
+            axis.plot(x, mean, label=f"{label} ({n})", color=color, linestyle=style)
+            axis.fill_between(x, mean - error, mean + error, color=color, alpha=0.2, linewidth=0)
+        axis.set_title(f"{report.method}, p = {report.p_value:.2g}", fontsize=10, parse_math=False)
+        axis.set(xlabel="evaluations", ylabel="best value")
+        axis.legend(fontsize=8)
+    picture.savefig(path, dpi=110)

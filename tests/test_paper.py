@@ -1,0 +1,330 @@
+"""The room `paper`: figures as data, runs that are continued, claims, and audits."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bounce import InvalidInput, Space, baselines
+from bounce.paper import audit, claims, runs
+from bounce.paper.analyses import ANALYSES
+from bounce.paper.audit import Disguise, Report, Source, permutation_test
+from bounce.paper.claims import FAILS, HOLDS, LIKELY, MISSING, check
+from bounce.paper.figures import Curve, Figure, Method, chosen, figures
+from bounce.paper.traces import FIELDS, Trace, read
+from bounce.report.figures import audited, draw
+from spaces import binary, spaces
+
+# Figures
+
+
+def test_the_paper_has_twenty_figures_with_data_and_every_method_and_problem_is_known() -> None:
+    found = figures()
+    assert sorted(found) == list(range(2, 22))
+    for figure in found.values():
+        for method in figure.methods:
+            assert method.method in baselines.names()
+    assert [method.key for method in found[4].methods][:2] == ["bounce", "bounce-default"]
+    assert dict(found[4].methods[0].options) == {"method": "paper"}
+
+
+def test_figures_with_the_same_runs_share_them() -> None:
+    found = figures()
+    assert [c.name for c in found[6].curves()] == [c.name for c in found[13].curves()]
+    assert {c.name for c in found[7].curves()} <= {
+        c.name for number in (2, 3, 4, 5, 8, 9, 10) for c in found[number].curves()
+    }
+
+
+def test_batches_have_the_sizes_of_the_paper() -> None:
+    one, *_, twenty = figures()[6].curves()[:5]
+    assert (one.evaluations, one.setup.options) == (200, {"budget": 200, "batch_size": 1, "method": "paper"})
+    assert twenty.setup.options == {"budget": 2000, "batch_size": 20, "method": "paper", "budget_to_input": 500}
+    assert {curve.batch for curve in figures()[11].curves() if curve.method.key == "baxus"} == {1}
+
+
+def test_an_unknown_figure_is_named() -> None:
+    with pytest.raises(InvalidInput, match="no figure 1 with data; those with data are 2, 3"):
+        chosen([1])
+
+
+def test_the_numbers_that_are_computed_are_those_of_the_paper() -> None:
+    assert ANALYSES["zero_sequency"]() == pytest.approx(0.986, abs=5e-4)
+    assert ANALYSES["first_share"]() == pytest.approx(0.1805, abs=1e-4)
+    assert ANALYSES["last_share"]() == pytest.approx(0.278, abs=5e-4)
+
+
+# Runs
+
+RANDOM = Method("random", "Random search", "random", {})
+BOUNCE = Method("bounce", "Bounce", "bounce", {"method": "paper"})
+
+
+def small(**other: Any) -> Figure:
+    """A figure of runs that take no time."""
+    facts = {"problems": ("labs10",), "methods": (BOUNCE, RANDOM), "evaluations": {1: 12}} | other
+    return Figure(99, "small", **facts)
+
+
+def make(figure: Figure, folder: Path, **limits: Any) -> list[runs.Run]:
+    wanted = runs.wanted([figure], folder, **limits)
+    for run in wanted:
+        runs.make(run)
+    return wanted
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_run_that_was_cut_anywhere_continues_to_the_same_trace(tmp_path: Path, batch: int) -> None:
+    figure = small(batches=(batch,), evaluations={batch: 12}, versions=("original",))
+    whole = make(figure, tmp_path / "whole", repetitions=1)
+    points = {run.path.name: [row["point"] for row in read(run.path).rows] for run in whole}
+    for run in whole:
+        content = run.path.read_bytes()
+        for cut in (0, 1, len(content) // 3, len(content) // 2, len(content) - 1):
+            other = tmp_path / "cut" / run.path.name
+            other.parent.mkdir(exist_ok=True)
+            other.write_bytes(content[:cut])
+            runs.make(runs.Run(run.setup, run.seed, other, run.length))
+            assert [row["point"] for row in read(other).rows] == points[run.path.name]
+
+
+def test_a_short_run_is_the_beginning_of_a_long_one(tmp_path: Path) -> None:
+    short = make(small(), tmp_path, repetitions=1, evaluations=5)
+    before = {run.path: run.path.read_text() for run in short}
+    assert all(len(text.splitlines()) == 5 for text in before.values())
+    for run in make(small(), tmp_path, repetitions=1):
+        assert run.path.read_text().startswith(before[run.path])
+        assert len(read(run.path).rows) == 12
+    assert all(run.finished == 12 for run in runs.wanted([small()], tmp_path, repetitions=1))
+
+
+def test_a_trace_of_another_version_is_refused_and_stays(tmp_path: Path) -> None:
+    (run, *_) = make(small(), tmp_path, repetitions=1, evaluations=5)
+    rows = read(run.path).rows
+    rows[2]["point"] = {name: not value for name, value in rows[2]["point"].items()}
+    damaged = "".join(json.dumps(row) + "\n" for row in rows)
+    run.path.write_text(damaged)
+    with pytest.raises(InvalidInput, match="cannot be continued: trial 2 has another point"):
+        runs.make(runs.Run(run.setup, run.seed, run.path, 12))
+    assert run.path.read_text() == damaged
+
+
+def test_one_failure_does_not_stop_the_other_runs(tmp_path: Path) -> None:
+    wanted = runs.wanted([small()], tmp_path, repetitions=1)
+    wanted[0].path.parent.mkdir(parents=True)
+    wanted[0].path.write_text("{}\n")
+    seen: list[int] = []
+    with ThreadPoolExecutor(1) as executor:
+        failed = runs.make_all(wanted, executor, progress=seen.append)
+    assert len(failed) == 1
+    assert "InvalidInput" in failed[0]
+    assert seen[-1] == 12 * (len(wanted) - 1) + 1
+
+
+@pytest.mark.slow
+def test_a_killed_command_continues_to_the_same_result(tmp_path: Path) -> None:
+    words = ["paper", "run", "9", "--repetitions", "1", "--evaluations", "40", "--methods", "bounce,random"]
+    command = [sys.executable, "-m", "bounce", *words]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 60
+    while not list(tmp_path.rglob("*.jsonl")) and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    for folder in (tmp_path, tmp_path / "second"):
+        folder.mkdir(exist_ok=True)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+    names = sorted(path.relative_to(tmp_path) for path in (tmp_path / "paper-runs").rglob("*.jsonl"))
+    assert len(names) == 4
+    for name in names:
+        pair = [read(folder / name).rows for folder in (tmp_path, tmp_path / "second")]
+        assert [row["point"] for row in pair[0]] == [row["point"] for row in pair[1]]
+        assert len(pair[0]) == 40
+
+
+# Claims
+
+
+def traces(ends: list[float], start: float = 10.0, n: int = 4) -> list[Trace]:
+    """Runs of n evaluations that end at some values, with seeds 0, 1, ..."""
+    row = dict.fromkeys(FIELDS, 0) | {"point": {}, "state": "done"}
+    return [
+        Trace(Path(f"x-seed{i}.jsonl"), [row | {"value": value} for value in [start] * (n - 1) + [end]])
+        for i, end in enumerate(ends)
+    ]
+
+
+def judged(claim: dict[str, Any], values: dict[tuple[str, str], list[float]], **other: Any) -> list[str]:
+    """Return the verdicts on a claim, given final values by method and version."""
+    keys = list(dict.fromkeys(method for method, _ in values))
+    methods = tuple(Method(key, key, key, {}) for key in keys)
+    figure = Figure(1, "one", problems=("p",), methods=methods, claims=({"says": "so", **claim},), **other)
+
+    def of(curve: Curve) -> list[Trace]:
+        return traces(values.get((curve.method.key, curve.version), []))
+
+    return [verdict.verdict for verdict in check(figure, of)]
+
+
+def around(mean: float, n: int = 8) -> list[float]:
+    return [mean + 0.1 * float(np.sin(i)) for i in range(n)]
+
+
+def both(**means: float) -> dict[tuple[str, str], list[float]]:
+    return {(method, version): around(mean) for method, mean in means.items() for version in ("original", "randomized")}
+
+
+def test_first_and_second_are_judged_by_means_and_chance() -> None:
+    found = both(bounce=1.0, combo=2.0, random=3.0)
+    assert judged({"kind": "first", "method": "bounce"}, found) == [HOLDS, HOLDS]
+    assert judged({"kind": "first", "method": "combo"}, found) == [FAILS, FAILS]
+    assert judged({"kind": "second", "method": "combo"}, found) == [HOLDS, HOLDS]
+    assert judged({"kind": "second", "method": "random"}, found) == [FAILS, FAILS]
+    near = found | {("bounce", "original"): [1.99, 2.01] * 4, ("combo", "original"): [2.001] * 8}
+    assert judged({"kind": "first", "method": "bounce"}, near)[0] == LIKELY
+    assert judged({"kind": "first", "method": "bounce", "version": "randomized"}, found) == [HOLDS]
+    assert judged({"kind": "first", "method": "bounce"}, {("bounce", "original"): [1.0, 1.0]}) == [MISSING, MISSING]
+
+
+def test_other_ways_to_run_bounce_are_no_rivals_of_it() -> None:
+    found = both(**{"bounce": 2.0, "bounce-default": 1.0, "random": 3.0})
+    assert judged({"kind": "first", "method": "bounce"}, found) == [HOLDS, HOLDS]
+
+
+def test_alike_needs_seeds_that_could_show_a_difference() -> None:
+    same = {(method, "original"): around(1.0) for method in "ab"}
+    claim = {"kind": "alike", "methods": ["a", "b"], "version": "original"}
+    assert judged(claim, same) == [HOLDS]
+    assert judged(claim, same | {("b", "original"): around(2.0)}) == [FAILS]
+    assert judged(claim, {key: values[:3] for key, values in same.items()}) == [LIKELY]
+
+
+def test_a_method_degrades_where_the_randomised_version_is_worse() -> None:
+    found = {("a", "original"): around(1.0), ("a", "randomized"): around(2.0)}
+    assert judged({"kind": "degrades", "method": "a"}, found) == [HOLDS]
+    assert judged({"kind": "degrades", "method": "a", "least": 1}, found) == [HOLDS, HOLDS]
+    assert judged({"kind": "degrades", "method": "a", "least": 2}, found) == [HOLDS, FAILS]
+    assert judged({"kind": "robust", "methods": ["a"]}, found) == [FAILS]
+    assert judged({"kind": "sensitive", "method": "a"}, found) == [HOLDS]
+    assert judged({"kind": "robust", "methods": ["a"]}, both(a=1.0)) == [HOLDS]
+
+
+def test_batches_are_counted_until_the_value_of_single_points_is_reached() -> None:
+    assert claims.batches_to_reach(traces([1.0], n=12), 1, 1.0) == 12
+    assert claims.batches_to_reach(traces([1.0], n=12), 5, 1.0) == 3
+    assert claims.batches_to_reach(traces([1.0], n=12), 5, 0.5) is None
+
+
+# Pictures
+
+
+def test_a_figure_is_drawn_with_its_repetitions_and_its_summary(tmp_path: Path) -> None:
+    make(small(), tmp_path / "runs", repetitions=2)
+    paths = draw(small(), lambda curve: runs.traces(curve, tmp_path / "runs"), tmp_path)
+    assert [path.suffix for path in paths] == [".png", ".svg", ".json"]
+    text = paths[1].read_text()
+    assert "Bounce (2)" in text
+    assert "labs10, randomized" in text
+    kept = json.loads(paths[2].read_text())
+    assert [len(row["mean"]) for row in kept] == [12] * 4
+    first = [read(runs.path_for(tmp_path / "runs", small().curves()[0], seed)).best for seed in range(2)]
+    assert kept[0]["mean"] == pytest.approx(np.mean(first, axis=0).tolist())
+    assert draw(small(), lambda curve: [], tmp_path) == []
+
+
+@pytest.mark.parametrize("number", [18, 19, 20, 21])
+def test_the_analyses_are_drawn_without_runs(number: int, tmp_path: Path) -> None:
+    assert [path.suffix for path in draw(figures()[number], lambda curve: [], tmp_path)] == [".png", ".svg"]
+
+
+# Audits
+
+
+@given(spaces(), st.integers(0, 2**32 - 1))
+def test_a_disguise_is_a_bijection(space: Space, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    disguise = Disguise.random(space, audit.CHANGES, rng=rng)
+    if space.size <= 5000:
+        grid = space.grid()
+        assert len(set(space.keys(disguise.codes(grid)))) == len(grid)
+    shown = disguise.space.decode(disguise.space.sample(5, rng=rng))
+    assert all(disguise.reveal(point) in space for point in shown)
+
+
+def test_a_disguise_changes_what_it_says_and_nothing_else() -> None:
+    space = binary(40)
+    codes = space.sample(3, rng=np.random.default_rng(0))
+    for changes, same in (((), True), (("labels", "direction"), True), (("bits",), False)):
+        disguise = Disguise.random(space, changes, rng=np.random.default_rng(1))
+        assert np.array_equal(disguise.codes(codes), codes) is same
+        assert disguise.order == tuple(range(40))
+    assert Disguise.random(space, ("order",), rng=np.random.default_rng(1)).order != tuple(range(40))
+
+
+def test_the_permutation_test_finds_a_difference_and_no_other() -> None:
+    rng = np.random.default_rng(0)
+    same = [permutation_test(*rng.normal(size=(2, 10))) for _ in range(200)]
+    assert 0.02 < np.mean(np.array(same) < 0.05) < 0.09
+    assert permutation_test(rng.normal(size=10), rng.normal(3.0, size=10)) < 1e-3
+    assert permutation_test(np.ones(5), np.ones(5)) == 1.0
+
+
+class Lexical:
+    """An optimizer that tries points in the order of their codes: bits false first. It depends on what is false."""
+
+    def __init__(self, space: Space, budget: int, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self._codes = (rng.random((budget, len(space))) < 0.1).astype(float)
+        self._space, self._next = space, 0
+
+    def ask(self) -> list[Any]:
+        (point,) = self._space.decode(self._codes[self._next : self._next + 1])
+        self._next += 1
+        return [type("Asked", (), {"point": point})]
+
+    def tell(self, trial: Any, value: float) -> None:
+        pass
+
+
+def test_an_audit_finds_a_method_that_depends_on_labels_and_passes_one_that_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mine", type(sys)("mine"))
+    sys.modules["mine"].make = Lexical  # type: ignore[attr-defined]
+    with ThreadPoolExecutor(1) as executor:
+        reports = audit.audit(Source("labs10"), ["mine:make", "random"], executor, budget=10, repetitions=12)
+    biased, fair = reports
+    assert biased.given.shape == biased.disguised.shape == (12, 10)
+    assert biased.depends
+    assert not fair.depends
+    audited(reports, tmp_path / "audit.svg", title="labs10")
+    assert "in disguise (12)" in (tmp_path / "audit.svg").read_text()
+
+
+def test_what_cannot_be_audited_is_refused() -> None:
+    with ThreadPoolExecutor(1) as executor:
+        for method, changes, said in (
+            ("nobody", audit.DEFAULT, "no baseline 'nobody'"),
+            ("nowhere:make", audit.DEFAULT, "cannot be imported"),
+            ("random", ("colour",), "cannot change 'colour'; it can change labels"),
+        ):
+            with pytest.raises(InvalidInput, match=said):
+                audit.audit(Source("labs10"), [method], executor, budget=5, repetitions=4, changes=changes)
+
+
+def test_two_marks_are_two_tests() -> None:
+    report = Report("x", np.zeros((4, 10)), np.zeros((4, 10)))
+    assert report.marks == (5, 10)
+    assert report.p_value == 1.0
