@@ -6,10 +6,18 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(8, max(2, os.cpu_count() or 2)))')
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup
 
-.PHONY: demo check test coverage static docs lock clean
+PAPER = 2 4 7 8 9 10 11 14 15 16 18 19 20 21
+
+.PHONY: demo paper check test coverage static docs lock clean
 
 demo: .venv/demo
 	$(BIN)/bounce demo
+
+# A small part of the experiments of the paper, with their figures and claims.
+paper: .venv/demo
+	$(BIN)/bounce paper run $(PAPER) --repetitions 2 --evaluations 30 --jobs 2
+	$(BIN)/bounce paper plot $(PAPER)
+	$(BIN)/bounce paper check $(PAPER)
 
 # All checks except the slow tests.
 check: static

@@ -115,8 +115,9 @@ def test_help_and_version_answer(
 
 def commands() -> list[list[str]]:
     top = ["init", "run", "ask", "tell", "trials", "best", "status", "export", "plot", "demo", "benchmark"]
-    top += ["add", "enqueue", "correct", "retry", "withdraw", "note", "history", "check", "repair"]
-    return [*([name] for name in top), ["data", "list"], ["data", "fetch"]]
+    top += ["add", "enqueue", "correct", "retry", "withdraw", "note", "history", "check", "repair", "audit"]
+    paper = [["paper", name] for name in ("list", "run", "plot", "check")]
+    return [*([name] for name in top), ["data", "list"], ["data", "fetch"], *paper]
 
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
@@ -161,7 +162,7 @@ def test_the_usage_line_names_the_arguments(
     assert usage.endswith(f" {' '.join(words)} [OPTIONS] {arguments}")
 
 
-@pytest.mark.parametrize("words", [[], ["data"]], ids=["bounce", "bounce data"])
+@pytest.mark.parametrize("words", [[], ["data"], ["paper"]], ids=["bounce", "bounce data", "bounce paper"])
 def test_no_summary_of_a_command_is_cut(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -171,7 +172,7 @@ def test_no_summary_of_a_command_is_cut(
 
 def test_every_command_is_checked_for_its_help() -> None:
     names = {info.callback.__name__ for info in app.registered_commands if info.callback is not None}
-    assert names | {"data"} == {words[0] for words in commands()}
+    assert names | {"data", "paper"} == {words[0] for words in commands()}
 
 
 def test_help_loads_neither_numpy_nor_scipy(tmp_path: Path) -> None:

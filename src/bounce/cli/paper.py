@@ -26,7 +26,7 @@ Folder = Annotated[Path, typer.Option(metavar="FOLDER", help="The folder of the 
 
 @paper.command("list", cls=Command, epilog="Example: bounce paper list")
 def show() -> None:
-    """List the figures with data: problems, methods and the size of their runs."""
+    """List the figures, with what they run."""
     from bounce.paper.figures import figures
     from bounce.paper.runs import wanted
 
@@ -140,7 +140,10 @@ def plot(
     folder: Folder = FOLDER,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write the figures.")] = Path("paper-figures"),
 ) -> None:
-    """Draw figures from the runs that exist, as PNG and SVG files, with their summaries as JSON."""
+    """Draw figures from the runs that exist.
+
+    It writes PNG and SVG files, and the means and errors of the curves as JSON.
+    """
     from bounce.paper.figures import chosen
     from bounce.paper.runs import traces
     from bounce.report.figures import draw
@@ -196,7 +199,7 @@ def audit(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write a picture, as PNG, SVG or PDF.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the picture if it already exists.")] = False,
 ) -> None:
-    """Find out whether methods depend on how a problem is written down.
+    """Test whether methods depend on how a problem is written.
 
     Each method runs on the problem as it is, and with its categories renamed, its bits flipped, its scales reversed and
     its variables in another order, all at random. A reliable method is as good on one as on the other.

@@ -148,7 +148,7 @@ def benchmark(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace all traces of the same name.")] = False,
 ) -> None:
-    """Run Bounce on a problem of the paper, or compare it with other optimizers.
+    """Run optimizers on a problem of the paper.
 
     It writes a trace (one line per trial) for each seed, and prints the best values.
     """
