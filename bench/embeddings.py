@@ -1,0 +1,237 @@
+"""Compare methods for many variables with the published numbers of Letham et al. (NeurIPS 2020).
+
+    python bench/embeddings.py --out runs                                  # all methods that are here, 20 seeds
+    python bench/embeddings.py --out runs --methods alebo,hesbo --problems branin100 --seeds 5
+    python bench/embeddings.py --out runs --table                          # the table of the runs that exist
+
+The problems are Branin in 100 dimensions after 50 evaluations, and Hartmann6 in 100 and in 1,000 dimensions after 200.
+Each run is one small JSON file, written when it is complete; runs that exist are not made again. A row of the table has
+the mean and the standard error over seeds, and in brackets the published ones (50 repetitions; SMAC in 1,000 dimensions
+10) and how many standard errors of the difference lie between them.
+
+The published embeddings have twice as many dimensions as the function (HeSBO, ALEBO) or as many (REMBO), and 10 random
+points (REMBO: 2 in each of 4 embeddings, by turns). Published HeSBO and REMBO have the Gaussian process and the search
+of Ax: `hesbo-ax` and `rembo-ax`. `hesbo` and `rembo` have those of the code of HeSBO's authors, and one embedding. All
+of these evaluate one common initial point, the other methods ten of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy and scipy are loaded
+
+import numpy as np
+import typer
+from scipy.special import ndtr
+
+from bounce import Space, baselines
+from bounce.baselines.rivals.alebo import Alebo, density, improvement, promising
+from bounce.baselines.rivals.gaussian import Fit, Gaussian, Matern52, gamma_prior
+from bounce.baselines.rivals.hesbo import Embedded, Embedding, Hesbo, count_sketch
+from bounce.baselines.rivals.rembo import Rembo, gaussian_map
+from bounce.benchmarks.branin import Branin
+from bounce.benchmarks.hartmann import Hartmann6
+from bounce.benchmarks.problem import Problem
+from bounce.benchmarks.wrappers import Padded
+from bounce.errors import BounceError
+from bounce.gp.linalg import Array
+
+
+@dataclass(frozen=True)
+class Task:
+    """A problem, its number of evaluations and of variables that matter."""
+
+    problem: Problem
+    evaluations: int
+    active: int
+
+
+TASKS = {
+    "branin100": Task(Padded(Branin(), 100), 50, 2),
+    "hartmann100": Task(Padded(Hartmann6(), 100), 200, 6),
+    "hartmann1000": Task(Padded(Hartmann6(), 1000), 200, 6),
+}
+
+PUBLISHED: dict[str, dict[str, tuple[float, float]]] = {  # mean and standard error of the best value
+    "alebo": {"branin100": (0.749, 0.212), "hartmann100": (-3.173, 0.032), "hartmann1000": (-2.992, 0.050)},
+    "hesbo": {"branin100": (2.149, 0.716), "hartmann100": (-2.708, 0.090), "hartmann1000": (-2.606, 0.083)},
+    "rembo": {"branin100": (1.433, 0.165), "hartmann100": (-1.791, 0.115), "hartmann1000": (-1.797, 0.126)},
+    "turbo": {"branin100": (1.755, 0.329), "hartmann100": (-3.078, 0.057), "hartmann1000": (-1.436, 0.102)},
+    "smac": {"branin100": (1.036, 0.116), "hartmann100": (-3.166, 0.026), "hartmann1000": (-2.553, 0.124)},
+    "random": {"branin100": (5.179, 0.622), "hartmann100": (-2.325, 0.039), "hartmann1000": (-2.327, 0.053)},
+}
+"""`random` is published with a Sobol sequence."""
+
+
+class Climbing(Embedded):
+    """The model of Ax in an embedding: priors, a fit at every proposal, and EI climbed from random points.
+
+    Inputs are scaled to [0, 1]. The lengthscales are Γ(3, 6), the signal variance is Γ(2, 0.15), values are exact.
+    """
+
+    def _ranked(self, i: int, z: Array, y: Array, pending: Array, *, rng: np.random.Generator) -> Array:
+        from scipy.optimize import minimize
+
+        half, d, best = self._maps[i].half, z.shape[1], float(y.min())
+        prior = gamma_prior([*range(d), -2], [3.0] * d + [2.0], [6.0] * d + [0.15])
+        fit = Fit((1e-3, 1e3), (1e-7, 1e-7), prior=prior, iterations=100)
+        gp = fit(Matern52(d, (1e-3, 1e2), start=0.5), 0.5 * (z / half + 1.0), y)
+        gp = gp.believing(0.5 * (pending / half + 1.0))
+        raw = rng.random((1000, d))
+        values = improvement(*gp.posterior(raw), best)
+        starts = raw[promising(values, 20, rng=rng)]
+        found = [
+            minimize(_loss, start, (gp, best), jac=True, method="L-BFGS-B", bounds=[(0, 1)] * d) for start in starts
+        ]
+        found.sort(key=lambda one: float(one.fun))
+        return half * (2.0 * np.concatenate([[one.x for one in found], raw[np.argsort(-values)]]) - 1.0)
+
+
+def _loss(z: Array, gp: Gaussian, best: float) -> tuple[float, Array]:
+    """Return minus the expected improvement at a row, and its gradient."""
+    mean, sd, by_mean, by_sd = gp.slope(z)
+    u = (best - mean) / sd
+    phi, cdf = float(density(np.array(u))), float(ndtr(u))
+    return -sd * (u * cdf + phi), cdf * by_mean - phi * by_sd
+
+
+class HesboAx(Climbing):
+    """HeSBO as Ax had it."""
+
+    name: ClassVar[str] = "hesbo-ax"
+
+    def _embedding(self, d: int, *, rng: np.random.Generator) -> Embedding:
+        return count_sketch(len(self.space), d, rng=rng)
+
+
+class RemboAx(Climbing):
+    """REMBO as Ax had it: four embeddings by turns."""
+
+    name: ClassVar[str] = "rembo-ax"
+    embeddings: ClassVar[int] = 4
+    design: ClassVar[int] = 2
+
+    def _embedding(self, d: int, *, rng: np.random.Generator) -> Embedding:
+        return gaussian_map(len(self.space), d, rng=rng)
+
+
+Make = Callable[[Space, Task, int], Any]
+
+
+def embedded(cls: type[Embedded], times: int) -> Make:
+    """Return what makes a method with some times as many dimensions as matter."""
+    return lambda space, task, seed: cls(space, task.evaluations, seed, 1, dims=times * task.active)
+
+
+def named(name: str) -> Make:
+    """Return what makes a baseline with ten initial points."""
+    return lambda space, task, seed: baselines.make(name, space, task.evaluations, seed, 10)
+
+
+METHODS: dict[str, Make] = {
+    "alebo": embedded(Alebo, 2),
+    "hesbo": embedded(Hesbo, 2),
+    "hesbo-ax": embedded(HesboAx, 2),
+    "rembo": embedded(Rembo, 1),
+    "rembo-ax": embedded(RemboAx, 1),
+    **{name: named(name) for name in ("turbo", "smac", "random", "bounce")},
+}
+
+
+def make(method: str, name: str, seed: int) -> dict[str, Any]:
+    """Make a run; return the best value after each evaluation, and the seconds that the asks took."""
+    task = TASKS[name]
+    optimizer = METHODS[method](task.problem.space, task, seed)
+    best: list[float] = []
+    seconds = 0.0
+    while not optimizer.done:
+        start = time.perf_counter()
+        (trial,) = optimizer.ask(1)
+        seconds += time.perf_counter() - start
+        value = task.problem(trial.point)
+        optimizer.tell(trial, value)
+        best.append(min(value, best[-1]) if best else value)
+    return {"method": method, "problem": name, "seed": seed, "best": best, "seconds": seconds}
+
+
+def path_of(out: Path, method: str, name: str, seed: int) -> Path:
+    """Return the file of a run."""
+    return out / name / f"{method}-seed{seed}.json"
+
+
+def work(job: tuple[Path, str, str, int]) -> str:
+    """Make a run and write its file, at once or not at all; return a line that says so."""
+    path = path_of(*job)
+    try:
+        run = make(*job[1:])
+    except BounceError as error:
+        return f"{job[1]} on {job[2]}, seed {job[3]} failed: {error}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    part.write_text(json.dumps(run), encoding="utf-8")
+    os.replace(part, path)
+    return f"{job[1]} on {job[2]}, seed {job[3]}: {run['best'][-1]:.4g} after {run['seconds']:.0f} s of asks"
+
+
+def cell(out: Path, method: str, name: str) -> str:
+    """Return what the table says of a method on a problem."""
+    paths = sorted((out / name).glob(f"{method}-seed*.json"))
+    values = [json.loads(path.read_text(encoding="utf-8"))["best"][-1] for path in paths]
+    if len(values) < 2:
+        return "–"
+    mean, error = float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
+    said = f"{mean:.3f} ± {error:.3f} ({len(values)})"
+    known = PUBLISHED.get(method.removesuffix("-ax"), {}).get(name)
+    if known is None:
+        return said
+    apart = abs(mean - known[0]) / float(np.hypot(error, known[1]))
+    return f"{said} [{known[0]:.3f} ± {known[1]:.3f}: {apart:.1f}]"
+
+
+def table(out: Path, methods: Iterable[str], problems: Iterable[str]) -> str:
+    """Return the table as Markdown: mean ± standard error (seeds) [published: distance in standard errors]."""
+    problems = list(problems)
+    rows = [["", *problems], ["---"] * (len(problems) + 1)]
+    rows += [[method, *(cell(out, method, name) for name in problems)] for method in methods]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def chosen(text: str, known: Iterable[str]) -> list[str]:
+    """Return the names in a list with commas; all of them if it is empty."""
+    names = [name.strip() for name in text.split(",") if name.strip()] or list(known)
+    for name in names:
+        if name not in known:
+            raise typer.BadParameter(f"there is no {name!r}; the names are {', '.join(known)}")
+    return names
+
+
+def main(
+    *,
+    out: Annotated[Path, typer.Option(help="The folder of the runs.")],
+    methods: Annotated[str, typer.Option(help=f"A list with commas of: {', '.join(METHODS)}. All if empty.")] = "",
+    problems: Annotated[str, typer.Option(help=f"A list with commas of: {', '.join(TASKS)}. All if empty.")] = "",
+    seeds: Annotated[int, typer.Option(help="The number of runs of each method on each problem.", min=1)] = 20,
+    jobs: Annotated[int, typer.Option(help="The number of processes.", min=1)] = 1,
+    only_table: Annotated[bool, typer.Option("--table", help="Make no runs, print the table.")] = False,
+) -> None:
+    """Make the runs that do not exist yet, seed by seed, and print the table."""
+    names, tasks = chosen(methods, METHODS), chosen(problems, TASKS)
+    wanted = [(out, method, name, seed) for seed in range(seeds) for name in tasks for method in names]
+    missing = [] if only_table else [job for job in wanted if not path_of(*job).exists()]
+    if missing:
+        with get_context("spawn").Pool(min(jobs, len(missing))) as pool:
+            for i, line in enumerate(pool.imap_unordered(work, missing), 1):
+                print(f"{i} of {len(missing)}  {line}", flush=True)
+    print(table(out, names, tasks))
+
+
+if __name__ == "__main__":
+    typer.run(main)
