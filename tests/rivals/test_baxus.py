@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from bounce import Real, Space
-from bounce.baselines.rivals import baxus, turbo
+from bounce.baselines.rivals import baxus, thompson
 from bounce.baselines.rivals.baxus import Baxus, Embedding, first_bins, starts, tolerance
-from bounce.baselines.rivals.turbo import NOISE, SIGNAL, Region, loss
+from bounce.baselines.rivals.thompson import NOISE, SIGNAL, loss
+from bounce.baselines.rivals.turbo import Region
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "golden/rivals/baxus.json").read_text())
 
@@ -75,7 +76,7 @@ def test_a_collapse_splits_and_keeps_the_data_and_one_in_the_input_space_starts_
 ) -> None:
     monkeypatch.setattr(baxus, "SAMPLES", 2)
     monkeypatch.setattr(baxus, "STARTS", 1)
-    monkeypatch.setattr(turbo, "STEPS", 1)
+    monkeypatch.setattr(thompson, "STEPS", 1)
     optimizer = Baxus(space(5), 400, 0)
     dims: dict[int, int] = {}
     while optimizer.remaining and 1 not in optimizer._regions:

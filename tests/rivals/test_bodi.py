@@ -206,8 +206,7 @@ def test_climbs_end_where_those_of_the_published_code_end() -> None:
     starts = np.concatenate([golden["starts"], neighbours(embedding, golden["x"][golden["y"].argmax()])])
     values = improvement.at(starts)
     top = np.argsort(-values)[:6]
-    search = Search(improvement, starts[top], values[top])
-    search.climb(np.full(6, True))
+    search = Search(improvement, starts[top], values[top]).climbed(np.full(6, True))
     best = search.values.argmax()
     assert search.codes[best].tolist() == golden["found"].tolist()
     assert search.values[best] == pytest.approx(float(golden["found value"]), rel=1e-6)
@@ -280,10 +279,8 @@ def test_a_climb_ends_at_a_point_without_a_better_neighbour() -> None:
     improvement = improvement_of()
     space = improvement.embedding.space
     codes = space.sample(5, rng=np.random.default_rng(0))
-    before = codes.copy()
-    search = Search(improvement, codes, improvement.at(codes))
-    search.climb(np.array([True, True, True, True, False]))
-    assert (search.codes[4] == before[4]).all()
+    search = Search(improvement, codes, improvement.at(codes)).climbed(np.array([True, True, True, True, False]))
+    assert (search.codes[4] == codes[4]).all()
     np.testing.assert_allclose(search.values, improvement.at(search.codes), rtol=1e-9)
     for row, value in zip(search.codes[:4], search.values[:4], strict=True):
         assert improvement.at(neighbours(improvement.embedding, row)).max() <= value * (1 + 1e-9)

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from bounce import Real, Space, baselines
 from bounce.baselines.rivals.gaussian import Gaussian
 from bounce.baselines.rivals.hesbo import CANDIDATES, Embedded, Embedding, Hesbo, count_sketch, refits
-from bounce.baselines.rivals.rembo import Rembo, gaussian_map
+from bounce.baselines.rivals.rembo import Rembo
 from bounce.baselines.rivals.rival import from_unit, standardised
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "rivals" / "hesbo.json").read_text(encoding="utf-8"))
@@ -41,13 +41,6 @@ def test_a_count_sketch_gives_each_variable_one_bin_and_a_sign() -> None:
     assert set(np.unique(matrix)) == {-1.0, 0.0, 1.0}
     assert np.abs((matrix != 0).mean(axis=0) - 0.25).max() < 0.03
     assert abs(matrix.sum() / 4000) < 0.05
-
-
-def test_a_gaussian_map_has_unit_normal_entries_and_the_published_box() -> None:
-    embedding = gaussian_map(4000, 9, rng=np.random.default_rng(0))
-    assert embedding.half == 3.0
-    assert embedding.matrix.std() == pytest.approx(1.0, abs=0.02)
-    assert embedding.matrix.mean() == pytest.approx(0.0, abs=0.02)
 
 
 @pytest.mark.parametrize("name", ["hesbo", "rembo"])
@@ -128,18 +121,6 @@ def test_the_fit_reaches_the_likelihood_of_the_published_model() -> None:
     mean, sd = published.posterior(np.array(golden["at"]))
     np.testing.assert_allclose(mean, golden["mean"], atol=1e-5)
     np.testing.assert_allclose(sd**2 + golden["noise"], golden["variance"], atol=1e-5)
-
-
-def test_several_embeddings_take_turns_and_share_no_data() -> None:
-    class Four(Rembo):
-        embeddings = 4
-        design = 2
-
-    optimizer = Four(cube(20), 60, 0, dims=2)
-    rows = cube(20).encode([trial.point for trial in run(optimizer, 29)])
-    turns = [optimizer._latent[key][0] for key in cube(20).keys(rows[5:])]
-    assert turns == [i % 4 for i in range(24)]
-    assert [len(optimizer._own(i, rows)[1]) for i in range(4)] == [6] * 4
 
 
 def test_dims_are_no_more_than_the_variables_and_at_least_one() -> None:

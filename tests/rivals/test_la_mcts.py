@@ -114,12 +114,16 @@ def test_a_visit_has_fifty_points_and_the_next_one_starts_in_the_best_leaf() -> 
     assert (np.array(optimizer._values)[best] < 0.01).all()
 
 
+def total(trial: Any) -> float:
+    return float(sum(trial.point.values()))
+
+
 def test_random_search_inside_draws_from_the_best_leaf() -> None:
     optimizer = LaMctsRandom(space(2), 80, 0, 30)
-    optimizer.tell(trials := optimizer.ask(30), [float(sum(trial.point.values())) for trial in trials])
+    optimizer.tell(trials := optimizer.ask(30), [total(trial) for trial in trials])
     later = []
     for _ in range(40):
         trial = optimizer.ask()[0]
-        later.append(float(sum(trial.point.values())))
+        later.append(total(trial))
         optimizer.tell(trial, later[-1])
     assert np.mean(later[-20:]) < 0.6

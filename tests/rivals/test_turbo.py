@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from bounce import Real, Space
-from bounce.baselines.rivals import turbo
-from bounce.baselines.rivals.turbo import Region, Turbo, TurboM, candidates, centred, fit, latin_hypercube, pathwise
+from bounce.baselines.rivals import thompson
+from bounce.baselines.rivals.gaussian import Gaussian
+from bounce.baselines.rivals.thompson import centred, fit, pathwise
+from bounce.baselines.rivals.turbo import Region, Turbo, TurboM, candidates, latin_hypercube
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "golden/rivals/turbo.json").read_text())
 
@@ -48,7 +50,7 @@ def test_lengths_and_counters_are_those_of_the_published_code(golden: dict[str, 
     assert len({state[0] for state in golden["states"]}) >= 4
 
 
-def process(n: int = 30, d: int = 3) -> turbo.Gaussian:
+def process(n: int = 30, d: int = 3) -> Gaussian:
     rng = np.random.default_rng(0)
     x = rng.random((n, d))
     return fit(x, centred(np.sin(5.0 * x[:, 0]) * x[:, 1])[0]).process
@@ -56,7 +58,7 @@ def process(n: int = 30, d: int = 3) -> turbo.Gaussian:
 
 def test_a_draw_by_features_has_the_distribution_of_an_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even with few features: over their draw, mean and covariance are those of the posterior."""
-    monkeypatch.setattr(turbo, "FEATURES", 64)
+    monkeypatch.setattr(thompson, "FEATURES", 64)
     gp, rng = process(), np.random.default_rng(1)
     z = rng.random((4, 3))
     drawn = np.array([pathwise(gp, z, rng=rng) for _ in range(4000)])

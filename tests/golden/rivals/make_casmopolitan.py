@@ -1,7 +1,7 @@
 """Make casmopolitan.json from the published code: python make_casmopolitan.py CHECKOUT
 
 CHECKOUT is a copy of github.com/xingchenwan/Casmopolitan at commit 0c9dd79 in which `Callable` is imported from
-`collections.abc`. Needs torch and gpytorch (made with torch 2.13 and gpytorch 1.14 or later, in single precision).
+`collections.abc`. Needs torch and gpytorch (made with torch 2.13 and gpytorch 1.15; single precision).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 import torch
 
 sys.path.insert(0, sys.argv[1])
-import bo.localbo_cat as cat
-import bo.localbo_mixed as mixed
-import bo.localbo_utils as utils
-from bo.kernels import MixtureKernel, TransformedCategorical
-from bo.optimizer import copula_standardize
+import bo.localbo_cat as cat  # type: ignore[import-not-found]
+import bo.localbo_mixed as mixed  # type: ignore[import-not-found]
+import bo.localbo_utils as utils  # type: ignore[import-not-found]
+from bo.kernels import MixtureKernel, TransformedCategorical  # type: ignore[import-not-found]
+from bo.optimizer import copula_standardize  # type: ignore[import-not-found]
 
 RUNS, STEPS = 60, 30  # of the searches
 

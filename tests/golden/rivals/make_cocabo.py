@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, sys.argv[1])
-from methods.CoCaBO_Base import CoCaBO_Base
-from utils.probability import distr
+from methods.CoCaBO_Base import CoCaBO_Base  # type: ignore[import-not-found]
+from utils.probability import distr  # type: ignore[import-not-found]
 
 
 def main() -> None:

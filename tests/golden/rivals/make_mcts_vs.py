@@ -12,6 +12,7 @@ improvement. Values have mean 0 and deviation 1, so that the package's standardi
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -75,12 +76,10 @@ def main() -> None:
     """Write the file."""
     sys.modules |= {"matplotlib": MagicMock(), "matplotlib.pyplot": MagicMock(), "pandas": MagicMock()}
     sys.path.insert(0, sys.argv[1])
-    from baseline import vanilia_bo
-    from MCTSVS.Node import Node
-    from utils import ndarray2str
-
+    model = importlib.import_module("baseline.vanilia_bo")
+    node, key_of = importlib.import_module("MCTSVS.Node").Node, importlib.import_module("utils").ndarray2str
     del sys.modules["pandas"]  # scikit-learn asks for it when it fits
-    golden = {"trees": trees(Node, ndarray2str), "models": models(vanilia_bo)}
+    golden = {"trees": trees(node, key_of), "models": models(model)}
     Path(__file__).with_name("mcts-vs.json").write_text(json.dumps(golden) + "\n")
 
 

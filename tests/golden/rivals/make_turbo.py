@@ -12,6 +12,7 @@ lengths and counters after every round.
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -81,11 +82,10 @@ def schedules(turbo_1: Any, turbo_m: Any) -> list[dict[str, Any]]:
 def main() -> None:
     """Write the file."""
     sys.path.insert(0, sys.argv[1])
-    from turbo import Turbo1, TurboM
-    from turbo.gp import train_gp
-
-    golden = {"made_with": {"torch": torch.__version__, "numpy": np.__version__}}
-    golden |= {"fits": fits(train_gp), "schedules": schedules(Turbo1, TurboM)}
+    turbo = importlib.import_module("turbo")
+    made_with = {"torch": torch.__version__, "numpy": np.__version__}
+    found = fits(importlib.import_module("turbo.gp").train_gp), schedules(turbo.Turbo1, turbo.TurboM)
+    golden = {"made_with": made_with, "fits": found[0], "schedules": found[1]}
     Path(__file__).with_name("turbo.json").write_text(json.dumps(golden) + "\n")
 
 

@@ -34,7 +34,7 @@ from bounce.gp.linalg import Array, cholesky, orthonormal, product, solve_lower
 NOISE = 1e-7  # the noise variance, which is not fitted: values are taken as exact
 SIGNALS = (1e-4, 1e4)  # the published fit has no bounds; these are far from where it ends
 RESTARTS = 10  # of the fit, each from another random Γ
-SHORT, LONG, KEPT = 30, 300, 2  # iterations of all restarts, then of the best of them
+SHORT, LONG = 30, 300  # iterations of all restarts, then of the best of them
 TOLERANCE = 1e-6  # of the log likelihood for each observation, at which a search ends
 STEP = 0.1  # the first step of a search, as a part of the norm of its start
 SAMPLES = 25  # of Γ; the first is the fitted one
@@ -113,7 +113,7 @@ def random_start(polytope: Polytope, *, rng: np.random.Generator) -> Array:
 
 
 def fitted(z: Array, y: Array, starts: Sequence[Array]) -> Gaussian:
-    """Return the process of the highest likelihood: few iterations from every start, many from the best of them.
+    """Return the process of the highest likelihood: few iterations from every start, many from where the best ended.
 
     The first step of a search has length 1, so u is measured in tenths of its norm at the start: a larger step ends
     where the kernel is white and the likelihood flat.
@@ -136,8 +136,8 @@ def fitted(z: Array, y: Array, starts: Sequence[Array]) -> Gaussian:
         return float(found.fun), np.asarray(found.x * units)
 
     short = [searched(start, np.log(np.log(2.0)), SHORT) for start in starts]
-    kept = sorted(short, key=lambda found: found[0])[:KEPT]
-    best = min((searched(p[:-1], p[-1], LONG) for _, p in kept), key=lambda found: found[0])[1]
+    p = min(short, key=lambda found: found[0])[1]
+    best = searched(p[:-1], p[-1], LONG)[1]
     return Gaussian(covariance, best[:-1], float(np.exp(best[-1])), NOISE, z, y)
 
 

@@ -11,6 +11,8 @@ Shapes: n observations, p pending points, N = n + p; m anchors, r reals; k candi
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,7 +42,7 @@ class Improvement:
 
     def __init__(self, gp: Gaussian, embedding: Embedding, pending: Codes, *, rng: np.random.Generator) -> None:
         m, n, p = len(embedding.dictionary.anchors), len(gp.x), len(pending)
-        self.embedding, self.signal, self.mean, self.n = embedding, gp.signal, gp.mean, n
+        self.embedding, self.signal, self.mean = embedding, gp.signal, gp.mean
         self._shrink, self._shrink_reals = np.exp(-gp.theta[:m]), np.exp(-gp.theta[m:])
         x = np.concatenate([gp.x, embedding(pending)])
         self._features, self._reals = x[:, :m] * self._shrink, x[:, m:] * self._shrink_reals
@@ -78,65 +80,69 @@ class Improvement:
         return np.concatenate(parts)
 
 
+@dataclass(frozen=True, eq=False)
 class Search:
     """Points (R, D) that climb side by side, and their expected improvements (R,)."""
 
-    def __init__(self, improvement: Improvement, codes: Codes, values: Array) -> None:
-        self.improvement, self.codes, self.values = improvement, codes, values
-        self.space, self.dictionary = improvement.embedding.space, improvement.embedding.dictionary
+    improvement: Improvement
+    codes: Codes
+    values: Array
 
-    def climb(self, active: NDArray[np.bool_]) -> None:
-        """Move the active points (R,) to their best neighbours as long as these are better."""
-        combinatorial, reals = self.space.combinatorial, self.space.reals
-        together = max(1, ROWS // max(1, len(self.dictionary.table) - len(combinatorial)))
+    def climbed(self, active: NDArray[np.bool_]) -> Search:
+        """Return the search after its active points (R,) moved to their best neighbours as long as these are better."""
+        space, dictionary = self.improvement.embedding.space, self.improvement.embedding.dictionary
+        combinatorial, reals = space.combinatorial, space.reals
+        codes, values = self.codes.copy(), self.values.copy()
+        together = max(1, ROWS // max(1, len(dictionary.table) - len(combinatorial)))
         climbing = np.flatnonzero(active)
         for _ in range(CLIMB if len(combinatorial) else 0):
-            better = []
+            better = [climbing[:0]]
             for start in range(0, len(climbing), together):
                 some = climbing[start : start + together]
-                codes = self.codes[some]
-                moves, added = self.dictionary.moves(codes[:, combinatorial])
-                features = self.dictionary(codes[:, combinatorial])[:, None] + added
+                here = codes[some][:, combinatorial]
+                moves, added = dictionary.moves(here)
+                features = dictionary(here)[:, None] + added
                 r2 = self.improvement.by_features(features.reshape(-1, features.shape[-1]))
-                r2 += np.repeat(self.improvement.by_reals(codes[:, reals]), moves.shape[1], axis=0)
-                values = self.improvement(r2).reshape(moves.shape)
-                best = values.argmax(axis=1)
-                value, move = values[np.arange(len(some)), best], moves[np.arange(len(some)), best]
-                up = value > self.values[some]
-                moved = self.dictionary.moved(codes[:, combinatorial], move)
-                self.codes[np.ix_(some[up], combinatorial)] = moved[up]
-                self.values[some[up]] = value[up]
+                r2 += np.repeat(self.improvement.by_reals(codes[some][:, reals]), moves.shape[1], axis=0)
+                found = self.improvement(r2).reshape(moves.shape)
+                best = np.arange(len(some)), found.argmax(axis=1)
+                up = found[best] > values[some]
+                codes[np.ix_(some[up], combinatorial)] = dictionary.moved(here, moves[best])[up]
+                values[some[up]] = found[best][up]
                 better.append(some[up])
             climbing = np.concatenate(better)
             if not len(climbing):
-                return
+                break
+        return replace(self, codes=codes, values=values)
 
-    def evolve(self, active: NDArray[np.bool_], *, rng: np.random.Generator) -> None:
-        """Move the reals of the active points (R,) by CMA-ES, where it finds better ones."""
-        some, reals = np.flatnonzero(active), self.space.reals
-        fixed = self.improvement.by_features(self.improvement.embedding.features(self.codes[some]))[:, None]
+    def evolved(self, active: NDArray[np.bool_], *, rng: np.random.Generator) -> Search:
+        """Return the search after the reals of its active points (R,) moved by CMA-ES, where it found better ones."""
+        codes, values, reals = self.codes.copy(), self.values.copy(), self.improvement.embedding.space.reals
+        some = np.flatnonzero(active)
+        fixed = self.improvement.by_features(self.improvement.embedding.features(codes[some]))[:, None]
 
         def negative(u: Array) -> Array:
             r2 = self.improvement.by_reals(u.reshape(-1, len(reals))).reshape(*u.shape[:2], -1)
             r2 += fixed
             return -self.improvement(r2.reshape(-1, r2.shape[-1])).reshape(u.shape[:2])
 
-        start = self.codes[np.ix_(some, reals)]
-        u, values = evolve(negative, start, sigma=SIGMA, population=POPULATION, steps=GENERATIONS, rng=rng)
-        up = -values > self.values[some]
-        self.codes[np.ix_(some[up], reals)] = u[up]
-        self.values[some[up]] = -values[up]
+        start = codes[np.ix_(some, reals)]
+        u, lowest = evolve(negative, start, sigma=SIGMA, population=POPULATION, steps=GENERATIONS, rng=rng)
+        up = -lowest > values[some]
+        codes[np.ix_(some[up], reals)] = u[up]
+        values[some[up]] = -lowest[up]
+        return replace(self, codes=codes, values=values)
 
-    def alternate(self, *, rng: np.random.Generator) -> None:
-        """Climb and evolve in turns, each point until a round gains too little."""
-        active = np.full(len(self.codes), True)
-        for _ in range(ROUNDS if len(self.space.combinatorial) else 1):  # without others there are no turns
-            before = self.values.copy()
-            self.climb(active)
-            self.evolve(active, rng=rng)
-            active &= self.values - before >= GAIN
+    def alternated(self, *, rng: np.random.Generator) -> Search:
+        """Return the search after it climbed and evolved in turns, each point until a round gained too little."""
+        search, active = self, np.full(len(self.codes), True)
+        for _ in range(ROUNDS if len(self.improvement.embedding.space.combinatorial) else 1):  # no turns without both
+            after = search.climbed(active).evolved(active, rng=rng)
+            active = active & (after.values - search.values >= GAIN)
+            search = after
             if not active.any():
-                return
+                break
+        return search
 
 
 def neighbours(embedding: Embedding, point: Codes) -> Codes:
@@ -181,10 +187,7 @@ def maximise(improvement: Improvement, incumbent: Codes, *, rng: np.random.Gener
         values = improvement.at(codes)
     top = np.argsort(-values, kind="stable")[:keep]
     search = Search(improvement, codes[top], values[top])
-    if len(space.reals):
-        search.alternate(rng=rng)
-    else:
-        search.climb(np.full(len(top), True))
+    search = search.alternated(rng=rng) if len(space.reals) else search.climbed(np.full(len(top), True))
     best: Codes = search.codes[np.argmax(search.values)]
     best[space.reals] = on_grid(best[space.reals])
     return best

@@ -24,22 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bounce.baselines.baseline import INITIAL
-from bounce.baselines.rivals.turbo import (
-    LENGTH,
-    NOISE,
-    SHORTEST,
-    SIGNAL,
-    START,
-    Region,
-    Turbo,
-    candidates,
-    centred,
-    fit,
-    latin_hypercube,
-    loss,
-)
+from bounce.baselines.rivals.thompson import NOISE, SIGNAL, START, centred, fit, loss
+from bounce.baselines.rivals.turbo import LENGTH, SHORTEST, Region, Turbo, candidates, latin_hypercube
 from bounce.gp.linalg import Array
-from bounce.spaces.kinds import Codes
+from bounce.spaces.kinds import Codes, on_grid
 from bounce.spaces.space import Space
 
 NEW_BINS = 3  # b: a bin splits into b + 1
@@ -133,7 +121,7 @@ class Baxus(Turbo):
         rng = np.random.default_rng([seed, len(space)])
         self._first = first_bins(len(space))
         self._embedding = Embedding.random(len(space), self._first, rng=rng)
-        self._initial = self._latin(rng=rng)  # the common initial points lie outside of the subspace
+        self._initial = on_grid(self._latin(rng=rng))  # the common initial points lie outside of the subspace
 
     def _tolerance(self) -> int:
         return tolerance(self._embedding.d, len(self.space), self._first, self.budget - len(self._initial))

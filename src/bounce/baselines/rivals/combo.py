@@ -241,25 +241,30 @@ class Combo(Rival):
         return states[-SAMPLES:]
 
     def _ascend(self, rows: Codes, values: Array, improvement: Callable[[Codes], Array]) -> Codes:
-        """Move each row to its best neighbour while that is better, side by side; return the ends, the best first."""
-        known: dict[bytes, float] = {}
-        rows, values = rows.copy(), values.copy()
-        active = list(range(len(rows)))
+        """Move each row to its best neighbour while that is better, side by side; return the ends, the best first.
+
+        An ascent that comes to where another has been would end where that one does, so it stops.
+        """
+        ends: list[tuple[float, Codes]] = []
+        active = dict(zip(self.space.keys(rows), zip(values.tolist(), rows, strict=True), strict=True))
+        visited = set(active)
         while active:
-            around = [self._kernel.neighbours(rows[i]) for i in active]
-            new = {key: row for near in around for key, row in zip(self.space.keys(near), near, strict=True)}
-            new = {key: row for key, row in new.items() if key not in known}
-            if new:
-                known.update(zip(new, improvement(np.array(list(new.values()))).tolist(), strict=True))
-            climbing = []
-            for i, near in zip(active, around, strict=True):
-                each = [known[key] for key in self.space.keys(near)]
+            around = [self._kernel.neighbours(row) for _, row in active.values()]
+            limits = np.cumsum([len(near) for near in around])[:-1]
+            moved = {}
+            for (value, row), near, each in zip(
+                active.values(), around, np.split(improvement(np.concatenate(around)), limits), strict=True
+            ):
                 best = int(np.argmax(each))
-                if each[best] > values[i]:
-                    rows[i], values[i] = near[best], each[best]
-                    climbing.append(i)
-            active = climbing
-        return np.asarray(rows[np.argsort(-values, kind="stable")])
+                key = self.space.keys(near[best : best + 1])[0]
+                if not each[best] > value:
+                    ends.append((value, row))
+                elif key not in visited:
+                    moved[key] = float(each[best]), near[best]
+                    visited.add(key)
+            active = moved
+        ends = ends or [(float(values[0]), rows[0])]  # rounding can lead an ascent back to where it was
+        return np.array([row for _, row in sorted(ends, key=lambda end: -end[0])])
 
     def _first_unseen(self, rows: Codes) -> Codes:
         """Return the first row that is new, else the first new neighbour of one, else the first row."""

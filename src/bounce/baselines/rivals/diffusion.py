@@ -15,6 +15,7 @@ code but the first.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from bounce.spaces.kinds import Codes
 
 LOG_BETA = (-12.0, float(np.log(100.0)))
 STABLE = 1e-6  # added to the diagonal, in units of the amplitude
+REMEMBERED = 32  # values of θ whose tables are kept: an ask uses the same ten again and again
 TINY = 1e-300  # the least entry of a factor: rounding can make one zero or negative
 
 
@@ -58,12 +60,17 @@ class Diffusion(Covariance):
         self.bounds = np.tile([LOG_BETA], (len(graphs), 1))
         self.start = np.zeros(len(graphs))
         self.spectra = [spectrum(graph) for graph in graphs]
-        self._ends = 1 + np.cumsum([len(graph) - 1 for graph in graphs])
+        sizes = [len(graph) - 1 for graph in graphs]
+        self._ends = 1 + np.cumsum(sizes)
+        self._columns = np.repeat(np.arange(len(graphs)), sizes)
+        self._codes = np.concatenate([np.arange(1, len(graph)) for graph in graphs])
+        self._remembered = lru_cache(maxsize=REMEMBERED)(self._tables)
 
     def features(self, x: Codes) -> Array:
         """Return the features (n, F) of rows of codes."""
-        columns = [x[:, [j]] == np.arange(1, len(graph)) for j, graph in enumerate(self.graphs)]
-        return np.concatenate([np.ones((len(x), 1)), *columns], axis=1)
+        found = np.ones((len(x), self._ends[-1]))
+        found[:, 1:] = x[:, self._columns] == self._codes
+        return found
 
     def table(self, j: int, log_beta: float) -> Array:
         """Return the kernel of one variable between its codes (c, c)."""
@@ -80,16 +87,22 @@ class Diffusion(Covariance):
             s[own, own] = table[1:, 1:] - table[1:, :1] - table[:1, 1:] + table[0, 0]
         return s
 
-    def _logs(self, theta: Array) -> Array:
-        return self._bilinear([np.log(self.table(j, log_beta)) for j, log_beta in enumerate(theta)])
+    def _tables(self, theta: bytes) -> tuple[Array, Array]:
+        """Return log k as a bilinear form of features, and log k(x, x) as a linear one."""
+        tables = [np.log(self.table(j, log_beta)) for j, log_beta in enumerate(np.frombuffer(theta))]
+        same = [np.diag(table) for table in tables]
+        linear = [np.array([sum(values[0] for values in same)]), *(values[1:] - values[0] for values in same)]
+        return self._bilinear(tables), np.concatenate(linear)
 
     def __call__(self, theta: Array, a: Array, b: Array) -> Array:
         """Return k (m, n): its logarithm is a sum over variables, so one matrix product."""
-        return np.exp(a @ (self._logs(theta) @ b.T))
+        bilinear, _ = self._remembered(theta.tobytes())
+        return np.exp(a @ (bilinear @ b.T))
 
     def diagonal(self, theta: Array, x: Array) -> Array:
         """Return k(x, x) (n,), with what the published code adds for stability."""
-        return np.asarray(np.exp(np.einsum("nf,nf->n", x @ self._logs(theta), x)) + STABLE)
+        _, linear = self._remembered(theta.tobytes())
+        return np.exp(x @ linear) + STABLE
 
     def slopes(self, theta: Array, x: Array, weights: Array) -> Array:
         """Return Σ_ab w_ab ∂k_ab/∂log β_j."""

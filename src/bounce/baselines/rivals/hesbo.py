@@ -74,7 +74,7 @@ class Embedded(Rival):
     """Bayesian optimization in one random embedding, or in several by turns."""
 
     takes: ClassVar[Sequence[Kind]] = (Kind.REAL,)
-    why: ClassVar[str] = ": a linear embedding needs variables with a distance"
+    why: ClassVar[str] = ": a linear embedding needs real numbers"
     dims: ClassVar[int] = 10
     """The number d of latent dimensions; no more than the space has."""
     embeddings: ClassVar[int] = 1

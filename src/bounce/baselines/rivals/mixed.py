@@ -40,7 +40,7 @@ class Categories(Covariance):
     def __init__(self, counts: NDArray[np.intp]) -> None:
         low, high = np.log(CATEGORY_LENGTHSCALES)
         self.bounds = np.tile([[low, high]], (len(counts), 1))
-        self.start = np.full(len(counts), np.log(0.5 * sum(CATEGORY_LENGTHSCALES)))
+        self.start = np.zeros(len(counts))
         self._owner = np.repeat(np.arange(len(counts)), counts)  # the category of each column
 
     def _scaled(self, theta: Array, x: Array) -> Array:
@@ -70,12 +70,12 @@ class Mixed(Covariance):
 
     def __init__(self, numbers: int, bits: int, counts: NDArray[np.intp]) -> None:
         """Take the number of columns of each sort: reals and ordinals, bits, and the values of each category."""
-        middle, last = 0.5 * sum(LENGTHSCALES), numbers + bits  # where an interval starts in GPyTorch
+        last = numbers + bits
         every: list[tuple[Covariance, slice]] = []
         if numbers:
-            every.append((Matern52(numbers, LENGTHSCALES, start=middle), slice(0, numbers)))
+            every.append((Matern52(numbers, LENGTHSCALES), slice(0, numbers)))
         if bits:
-            every.append((Bits(bits, LENGTHSCALES, shared=True, start=middle), slice(numbers, last)))
+            every.append((Bits(bits, LENGTHSCALES, shared=True), slice(numbers, last)))
         if len(counts):
             every.append((Categories(counts), slice(last, last + int(counts.sum()))))
         self.summed = len(counts) > 0
