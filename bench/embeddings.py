@@ -2,6 +2,7 @@
 
     python bench/embeddings.py --out runs                                  # all methods that are here, 20 seeds
     python bench/embeddings.py --out runs --methods alebo,hesbo --problems branin100 --seeds 5
+    python bench/embeddings.py --out runs --mark 50 --problems hartmann100 # a shorter comparison
     python bench/embeddings.py --out runs --table                          # the table of the runs that exist
 
 The problems are Branin in 100 dimensions after 50 evaluations, and Hartmann6 in 100 and in 1,000 dimensions after 200.
@@ -60,13 +61,38 @@ TASKS = {
     "hartmann1000": Task(Padded(Hartmann6(), 1000), 200, 6),
 }
 
-PUBLISHED: dict[str, dict[str, tuple[float, float]]] = {  # mean and standard error of the best value
-    "alebo": {"branin100": (0.749, 0.212), "hartmann100": (-3.173, 0.032), "hartmann1000": (-2.992, 0.050)},
-    "hesbo": {"branin100": (2.149, 0.716), "hartmann100": (-2.708, 0.090), "hartmann1000": (-2.606, 0.083)},
-    "rembo": {"branin100": (1.433, 0.165), "hartmann100": (-1.791, 0.115), "hartmann1000": (-1.797, 0.126)},
-    "turbo": {"branin100": (1.755, 0.329), "hartmann100": (-3.078, 0.057), "hartmann1000": (-1.436, 0.102)},
-    "smac": {"branin100": (1.036, 0.116), "hartmann100": (-3.166, 0.026), "hartmann1000": (-2.553, 0.124)},
-    "random": {"branin100": (5.179, 0.622), "hartmann100": (-2.325, 0.039), "hartmann1000": (-2.327, 0.053)},
+Published = dict[str, dict[int, tuple[float, float]]]
+PUBLISHED: dict[str, Published] = {  # the mean and the standard error of the best value, by evaluations
+    "alebo": {
+        "branin100": {25: (1.289, 0.260), 50: (0.749, 0.212)},
+        "hartmann100": {25: (-1.977, 0.075), 50: (-2.457, 0.065), 100: (-2.933, 0.044), 200: (-3.173, 0.032)},
+        "hartmann1000": {25: (-2.197, 0.071), 50: (-2.662, 0.051), 100: (-2.873, 0.049), 200: (-2.992, 0.050)},
+    },
+    "hesbo": {
+        "branin100": {25: (2.741, 0.694), 50: (2.149, 0.716)},
+        "hartmann100": {25: (-2.211, 0.104), 50: (-2.512, 0.097), 100: (-2.618, 0.093), 200: (-2.708, 0.090)},
+        "hartmann1000": {25: (-2.173, 0.104), 50: (-2.450, 0.089), 100: (-2.535, 0.086), 200: (-2.606, 0.083)},
+    },
+    "rembo": {
+        "branin100": {25: (3.582, 0.315), 50: (1.433, 0.165)},
+        "hartmann100": {25: (-0.529, 0.061), 50: (-0.884, 0.101), 100: (-1.336, 0.119), 200: (-1.791, 0.115)},
+        "hartmann1000": {25: (-0.488, 0.055), 50: (-0.792, 0.084), 100: (-1.360, 0.127), 200: (-1.797, 0.126)},
+    },
+    "turbo": {
+        "branin100": {25: (3.275, 0.470), 50: (1.755, 0.329)},
+        "hartmann100": {25: (-1.759, 0.092), 50: (-2.402, 0.090), 100: (-2.843, 0.082), 200: (-3.078, 0.057)},
+        "hartmann1000": {25: (-1.098, 0.089), 50: (-1.146, 0.090), 100: (-1.275, 0.098), 200: (-1.436, 0.102)},
+    },
+    "smac": {
+        "branin100": {25: (2.657, 0.359), 50: (1.036, 0.116)},
+        "hartmann100": {25: (-1.514, 0.082), 50: (-1.892, 0.073), 100: (-2.672, 0.057), 200: (-3.166, 0.026)},
+        "hartmann1000": {25: (-1.141, 0.158), 50: (-1.725, 0.134), 100: (-2.045, 0.151), 200: (-2.553, 0.124)},
+    },
+    "random": {
+        "branin100": {25: (6.215, 0.716), 50: (5.179, 0.622)},
+        "hartmann100": {25: (-1.411, 0.075), 50: (-1.764, 0.075), 100: (-2.089, 0.049), 200: (-2.325, 0.039)},
+        "hartmann1000": {25: (-1.513, 0.066), 50: (-1.781, 0.061), 100: (-2.027, 0.047), 200: (-2.327, 0.053)},
+    },
 }
 """`random` is published with a Sobol sequence."""
 
@@ -146,61 +172,87 @@ METHODS: dict[str, Make] = {
 }
 
 
-def make(method: str, name: str, seed: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Job:
+    """A run to make."""
+
+    out: Path
+    method: str
+    problem: str
+    seed: int
+    evaluations: int
+    """After which the run ends; the method's budget is that of the task."""
+
+    def __str__(self) -> str:
+        return f"{self.method} on {self.problem}, seed {self.seed}"
+
+    @property
+    def path(self) -> Path:
+        """The file of the run."""
+        return self.out / self.problem / f"{self.method}-seed{self.seed}.json"
+
+    @property
+    def best(self) -> list[float]:
+        """The best value after each evaluation of the run that exists; empty if there is none."""
+        if not self.path.exists():
+            return []
+        found: list[float] = json.loads(self.path.read_text(encoding="utf-8"))["best"]
+        return found
+
+
+def make(job: Job) -> dict[str, Any]:
     """Make a run; return the best value after each evaluation, and the seconds that the asks took."""
-    task = TASKS[name]
-    optimizer = METHODS[method](task.problem.space, task, seed)
+    task = TASKS[job.problem]
+    optimizer = METHODS[job.method](task.problem.space, task, job.seed)
     best: list[float] = []
     seconds = 0.0
-    while not optimizer.done:
+    while len(best) < job.evaluations:
         start = time.perf_counter()
         (trial,) = optimizer.ask(1)
         seconds += time.perf_counter() - start
         value = task.problem(trial.point)
         optimizer.tell(trial, value)
         best.append(min(value, best[-1]) if best else value)
-    return {"method": method, "problem": name, "seed": seed, "best": best, "seconds": seconds}
+    return {"method": job.method, "problem": job.problem, "seed": job.seed, "best": best, "seconds": seconds}
 
 
-def path_of(out: Path, method: str, name: str, seed: int) -> Path:
-    """Return the file of a run."""
-    return out / name / f"{method}-seed{seed}.json"
-
-
-def work(job: tuple[Path, str, str, int]) -> str:
+def work(job: Job) -> str:
     """Make a run and write its file, at once or not at all; return a line that says so."""
-    path = path_of(*job)
     try:
-        run = make(*job[1:])
+        run = make(job)
     except BounceError as error:
-        return f"{job[1]} on {job[2]}, seed {job[3]} failed: {error}"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
+        return f"{job} failed: {error}"
+    job.path.parent.mkdir(parents=True, exist_ok=True)
+    part = job.path.with_suffix(f".{os.getpid()}.part")
     part.write_text(json.dumps(run), encoding="utf-8")
-    os.replace(part, path)
-    return f"{job[1]} on {job[2]}, seed {job[3]}: {run['best'][-1]:.4g} after {run['seconds']:.0f} s of asks"
+    os.replace(part, job.path)
+    return f"{job}: {run['best'][-1]:.4g} after {run['seconds']:.0f} s of asks"
 
 
-def cell(out: Path, method: str, name: str) -> str:
-    """Return what the table says of a method on a problem."""
-    paths = sorted((out / name).glob(f"{method}-seed*.json"))
-    values = [json.loads(path.read_text(encoding="utf-8"))["best"][-1] for path in paths]
+def cell(jobs: Iterable[Job]) -> str:
+    """Return what the table says of the runs of a method on a problem."""
+    jobs = list(jobs)
+    method, name, mark = jobs[0].method, jobs[0].problem, jobs[0].evaluations
+    values = [best[mark - 1] for job in jobs if len(best := job.best) >= mark]
     if len(values) < 2:
         return "–"
     mean, error = float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
     said = f"{mean:.3f} ± {error:.3f} ({len(values)})"
-    known = PUBLISHED.get(method.removesuffix("-ax"), {}).get(name)
+    known = PUBLISHED.get(method.removesuffix("-ax"), {}).get(name, {}).get(mark)
     if known is None:
         return said
     apart = abs(mean - known[0]) / float(np.hypot(error, known[1]))
     return f"{said} [{known[0]:.3f} ± {known[1]:.3f}: {apart:.1f}]"
 
 
-def table(out: Path, methods: Iterable[str], problems: Iterable[str]) -> str:
+def table(jobs: Iterable[Job]) -> str:
     """Return the table as Markdown: mean ± standard error (seeds) [published: distance in standard errors]."""
-    problems = list(problems)
-    rows = [["", *problems], ["---"] * (len(problems) + 1)]
-    rows += [[method, *(cell(out, method, name) for name in problems)] for method in methods]
+    groups: dict[str, dict[str, list[Job]]] = {}
+    for job in jobs:
+        groups.setdefault(job.method, {}).setdefault(job.problem, []).append(job)
+    heads = {f"{job.problem} after {job.evaluations}": None for own in groups.values() for job, *_ in own.values()}
+    rows = [["", *heads], ["---"] * (len(heads) + 1)]
+    rows += [[method, *(cell(same) for same in own.values())] for method, own in groups.items()]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -219,18 +271,20 @@ def main(
     methods: Annotated[str, typer.Option(help=f"A list with commas of: {', '.join(METHODS)}. All if empty.")] = "",
     problems: Annotated[str, typer.Option(help=f"A list with commas of: {', '.join(TASKS)}. All if empty.")] = "",
     seeds: Annotated[int, typer.Option(help="The number of runs of each method on each problem.", min=1)] = 20,
+    mark: Annotated[int, typer.Option(help="Evaluations at which runs end and are compared; 0: all.", min=0)] = 0,
     jobs: Annotated[int, typer.Option(help="The number of processes.", min=1)] = 1,
     only_table: Annotated[bool, typer.Option("--table", help="Make no runs, print the table.")] = False,
 ) -> None:
     """Make the runs that do not exist yet, seed by seed, and print the table."""
     names, tasks = chosen(methods, METHODS), chosen(problems, TASKS)
-    wanted = [(out, method, name, seed) for seed in range(seeds) for name in tasks for method in names]
-    missing = [] if only_table else [job for job in wanted if not path_of(*job).exists()]
+    ends = {name: min(mark or TASKS[name].evaluations, TASKS[name].evaluations) for name in tasks}
+    wanted = [Job(out, method, name, s, ends[name]) for s in range(seeds) for name in tasks for method in names]
+    missing = [] if only_table else [job for job in wanted if len(job.best) < job.evaluations]
     if missing:
         with get_context("spawn").Pool(min(jobs, len(missing))) as pool:
             for i, line in enumerate(pool.imap_unordered(work, missing), 1):
                 print(f"{i} of {len(missing)}  {line}", flush=True)
-    print(table(out, names, tasks))
+    print(table(wanted))
 
 
 if __name__ == "__main__":

@@ -87,6 +87,16 @@ def test_the_gradient_of_the_improvement_by_the_reals_is_exact(parameters: Any) 
     np.testing.assert_allclose(slope[0], numeric, rtol=1e-3, atol=1e-6)
 
 
+def test_the_fit_finds_the_published_optimum() -> None:
+    layout = pr.Layout(Space([Binary(f"x{i}") for i in range(20)]))
+    gp = pr.fitted(layout, np.array(GOLDEN["bits"], dtype=float), np.array(GOLDEN["y"]))
+    lengthscale, signal, likelihood = GOLDEN["fit"]
+    at = np.append(gp.theta, np.log([gp.signal, gp.noise]))
+    assert -Fit().loss(gp.covariance, gp.x, gp.y, at)[0] == pytest.approx(likelihood, abs=1e-3)
+    assert np.exp(gp.theta[0]) == pytest.approx(lengthscale, rel=0.02)
+    assert gp.signal == pytest.approx(signal, rel=0.05)
+
+
 # The distribution
 
 

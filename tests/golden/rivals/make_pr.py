@@ -17,6 +17,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from gpytorch.mlls import ExactMarginalLogLikelihood
 
 published = {name: import_module(f"discrete_mixed_bo.{name}") for name in ("kernels", "wrapper")}
 method = import_module("discrete_mixed_bo.probabilistic_reparameterization")
@@ -49,6 +52,26 @@ def points(n: int, generator: torch.Generator) -> torch.Tensor:
         x[:, start : start + count] = torch.nn.functional.one_hot(chosen, count).double()
         start += count
     return x
+
+
+def fit(generator: torch.Generator) -> dict[str, object]:
+    """Return bits, values, and the lengthscale, signal variance and log likelihood that the published fit finds."""
+    bits = torch.randint(0, 2, (40, 20), generator=generator).double()
+    y = bits @ torch.randn(20, generator=generator)
+    y = y + 0.2 * torch.einsum("ni,ij,nj->n", bits, torch.randn(20, 20, generator=generator), bits)
+    y = (y - y.mean()) / y.std(correction=0)
+    kernel = published["kernels"].get_kernel("mixed", 20, list(range(20)), {}, bits, y)
+    gp = SingleTaskGP(bits, y[:, None], torch.full((40, 1), 1e-7), covar_module=kernel, outcome_transform=None)
+    likelihood = ExactMarginalLogLikelihood(gp.likelihood, gp)
+    fit_gpytorch_mll(likelihood)
+    gp.train().requires_grad_(False)
+    found: dict[str, object] = {"bits": bits.int().tolist(), "y": y.tolist()}
+    found["fit"] = [
+        float(kernel.base_kernel.lengthscale),
+        float(kernel.outputscale),
+        float(likelihood(gp(bits), y)) * 40,
+    ]
+    return found
 
 
 def main() -> None:
@@ -107,6 +130,7 @@ def main() -> None:
     value = exact(x)
     found["exact"] = value.tolist()
     found["exact_gradients"] = torch.autograd.grad(value.sum(), x)[0][:, 0].tolist()
+    found |= fit(generator)
     Path(__file__).with_name("pr.json").write_text(json.dumps(found) + "\n")
 
 
