@@ -330,5 +330,5 @@ def test_a_thousand_bits() -> None:
     space = bits(1000)
     optimizer = baselines.make("bodi", space, 7, 0)
     trials = optimizer.ask(6)
-    optimizer.tell(trials, [float(sum(trial.point.values())) for trial in trials])
+    optimizer.tell(trials, [float(sum(map(bool, trial.point.values()))) for trial in trials])
     assert optimizer.ask()[0].point in space

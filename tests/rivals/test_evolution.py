@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from bounce.baselines.rivals.evolution import evolve, into_box, out_of_box
 from bounce.gp.linalg import Array
 
-OPTIONS = {"sigma": 0.1, "population": 50, "steps": 50}
+OPTIONS: dict[str, Any] = {"sigma": 0.1, "population": 50, "steps": 50}
 
 
 def test_the_map_into_the_box_is_smooth_and_has_an_inverse() -> None:
@@ -53,12 +55,13 @@ def test_runs_do_not_influence_each_other() -> None:
 
     def first(other: float) -> Array:
         centres = np.array([[0.3, 0.7], [other, 0.2]])
-        return evolve(
+        best, _ = evolve(
             lambda x: np.asarray(((x - centres[:, None]) ** 2).sum(axis=-1)),
             np.full((2, 2), 0.5),
             rng=np.random.default_rng(0),
             **OPTIONS,
-        )[0][0]
+        )
+        return np.asarray(best[0])
 
     assert (first(0.1) == first(0.9)).all()
 
