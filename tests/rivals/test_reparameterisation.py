@@ -215,7 +215,7 @@ def small() -> tuple[Space, pr.Layout, pr.Improvement]:
 
 
 def test_no_distribution_is_better_than_the_best_point_and_the_best_one_is_at_it() -> None:
-    """The maximisers of the expectation are those of the acquisition function (theorem 1 of the paper)."""
+    """The maximisers of the expectation are those of the acquisition function, as the paper proves."""
     space, layout, improvement = small()
     points = space.grid()
     values = improvement(layout.features(points))

@@ -18,6 +18,7 @@ import numpy as np
 from bounce.baselines.baseline import INITIAL, Baseline
 from bounce.errors import InvalidSpace
 from bounce.gp.linalg import Array
+from bounce.gp.threads import one_thread
 from bounce.spaces.kinds import Codes, Kind, on_grid
 from bounce.spaces.space import Space
 
@@ -63,7 +64,8 @@ class Rival(Baseline):
         rng = np.random.default_rng([self.seed, i])
         pending = np.array([row for row, _ in self._tokens.values()]).reshape(-1, len(self.space))
         if self._values:
-            row = self._choose(np.array(self._rows), np.array(self._values), pending, rng=rng)
+            with one_thread():  # a run repeats, whatever number of threads is set
+                row = self._choose(np.array(self._rows), np.array(self._values), pending, rng=rng)
         else:
             row = self.space.sample(1, rng=rng)[0]
         row = self._unseen(np.asarray(row, dtype=np.float64), rng=rng)
