@@ -2,7 +2,8 @@
 
 Two rooms: `packages` has thin adapters over other packages, which run with their recommended settings; `rivals` has
 methods of the literature, written on the core of this package. For a given seed, all evaluate the same five points
-first; Bounce keeps its own initial design, which is part of its method. A package is imported when it is used.
+first, except Bounce, `baxus` and `bodi-published`, whose initial points are part of their methods. A package is imported
+when it is used.
 
 >>> from bounce import baselines
 >>> optimizer = baselines.make("tpe", space, budget=200, seed=0)
@@ -98,7 +99,7 @@ def names() -> dict[str, str]:
 
 
 def make(name: str, space: Space, budget: int, seed: int, initial: int = INITIAL) -> Optimizer:
-    """Return an optimizer by its name; all but Bounce start with the same random points.
+    """Return an optimizer by its name; most start with the same random points.
 
     A space that a method is not defined for is refused.
     """
