@@ -2,8 +2,8 @@
 
 Two rooms: `packages` has thin adapters over other packages, which run with their recommended settings; `rivals` has
 methods of the literature, written on the core of this package. For a given seed, all evaluate the same five points
-first, except Bounce, `baxus` and `bodi-published`, whose initial points are part of their methods. A package is imported
-when it is used.
+first, except Bounce, `baxus` and `bodi-published`, whose initial points are part of their methods. A package is
+imported when it is used.
 
 >>> from bounce import baselines
 >>> optimizer = baselines.make("tpe", space, budget=200, seed=0)
