@@ -240,7 +240,7 @@ def test_a_figure_is_drawn_with_its_repetitions_and_its_summary(tmp_path: Path) 
     kept = json.loads(paths[2].read_text())
     assert [len(row["mean"]) for row in kept] == [12] * 4
     first = [read(runs.path_for(tmp_path / "runs", small().curves()[0], seed)).best for seed in range(2)]
-    assert kept[0]["mean"] == pytest.approx(np.mean(first, axis=0).tolist())
+    assert kept[0]["mean"] == pytest.approx(np.mean(first, axis=0).tolist(), rel=1e-5)
     assert draw(small(), lambda curve: [], tmp_path) == []
 
 

@@ -65,9 +65,14 @@ def summary(curve: Curve, traces: Sequence[Trace]) -> dict[str, Any]:
         "method": curve.method.key,
         "batch": curve.batch,
         "repetitions": len(best),
-        "mean": best.mean(axis=0).tolist(),
-        "error": error.tolist(),
+        "mean": _rounded(best.mean(axis=0)),
+        "error": _rounded(error),
     }
+
+
+def _rounded(values: Array) -> list[float]:
+    """Return values with six digits, which is more than a picture shows."""
+    return [float(f"{value:.6g}") for value in values]
 
 
 def draw(figure: Figure, runs: Runs, out: Path) -> list[Path]:
