@@ -141,7 +141,7 @@ def measure_grid(
     return {case: known[case] for case in wanted}
 
 
-METHODS = ["bounce", *baselines.names()]
+METHODS = list(dict.fromkeys(["bounce", *baselines.names()]))
 
 
 def main(

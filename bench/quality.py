@@ -212,7 +212,7 @@ def words(text: str, known: Sequence[str], what: str) -> list[str]:
     return names
 
 
-METHODS = [scores.REFERENCE, *baselines.names()]
+METHODS = list(dict.fromkeys([scores.REFERENCE, *baselines.names()]))
 PROBLEMS = [*RANDOMIZED, *PLAIN]
 ALL = (",".join(METHODS), ",".join(PROBLEMS), "0-9")
 

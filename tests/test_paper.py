@@ -20,7 +20,7 @@ from bounce import InvalidInput, Space, baselines
 from bounce.paper import audit, claims, runs
 from bounce.paper.analyses import ANALYSES
 from bounce.paper.audit import Disguise, Report, Source, permutation_test
-from bounce.paper.claims import FAILS, HOLDS, LIKELY, MISSING, check
+from bounce.paper.claims import FAILS, HOLDS, MISSING, OPEN, check
 from bounce.paper.figures import Curve, Figure, Method, chosen, figures
 from bounce.paper.traces import FIELDS, Trace, read
 from bounce.report.figures import audited, draw
@@ -193,7 +193,7 @@ def test_first_and_second_are_judged_by_means_and_chance() -> None:
     assert judged({"kind": "second", "method": "combo"}, found) == [HOLDS, HOLDS]
     assert judged({"kind": "second", "method": "random"}, found) == [FAILS, FAILS]
     near = found | {("bounce", "original"): [1.99, 2.01] * 4, ("combo", "original"): [2.001] * 8}
-    assert judged({"kind": "first", "method": "bounce"}, near)[0] == LIKELY
+    assert judged({"kind": "first", "method": "bounce"}, near)[0] == OPEN
     assert judged({"kind": "first", "method": "bounce", "version": "randomized"}, found) == [HOLDS]
     assert judged({"kind": "first", "method": "bounce"}, {("bounce", "original"): [1.0, 1.0]}) == [MISSING, MISSING]
 
@@ -208,7 +208,7 @@ def test_alike_needs_seeds_that_could_show_a_difference() -> None:
     claim = {"kind": "alike", "methods": ["a", "b"], "version": "original"}
     assert judged(claim, same) == [HOLDS]
     assert judged(claim, same | {("b", "original"): around(2.0)}) == [FAILS]
-    assert judged(claim, {key: values[:3] for key, values in same.items()}) == [LIKELY]
+    assert judged(claim, {key: values[:3] for key, values in same.items()}) == [OPEN]
 
 
 def test_a_method_degrades_where_the_randomised_version_is_worse() -> None:

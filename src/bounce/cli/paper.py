@@ -68,9 +68,10 @@ def run(
 
     It can be stopped at any time: start it again to continue. Runs that were made with --quick are continued too.
     """
-    from bounce.errors import InvalidInput
+    from bounce.errors import InvalidInput, StudyLocked
     from bounce.paper.figures import chosen
     from bounce.paper.runs import QUICK_EVALUATIONS, QUICK_REPETITIONS, wanted
+    from bounce.study.lock import Lock
 
     if quick:
         repetitions, evaluations = repetitions or QUICK_REPETITIONS, evaluations or QUICK_EVALUATIONS
@@ -85,7 +86,18 @@ def run(
         print(f"left out: {reason}")
     missing = [own for own in runs if own.finished < own.length]
     print(f"{len(runs)} runs, {len(runs) - len(missing)} finished")
-    if missing and _made(missing, jobs, dask):
+    if not missing:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = Lock(folder / "runs")
+    if not lock.acquire():
+        raise StudyLocked(f"another process is making runs in {folder}: wait for it, or use another --folder")
+    try:
+        failed = _made(missing, jobs, dask)
+    finally:
+        lock.close()
+    print(f"{len(runs)} runs, {sum(own.finished >= own.length for own in runs)} finished")
+    if failed:
         raise typer.Exit(1)
 
 
@@ -150,7 +162,11 @@ def plot(
 
     for figure in chosen(figures or []):
         paths = draw(figure, lambda curve: traces(curve, folder), out)
-        print("\n".join(map(str, paths)) if paths else f"figure {figure.number} has no runs yet: bounce paper run")
+        print(
+            "\n".join(map(str, paths))
+            if paths
+            else f"figure {figure.number} has no runs in {folder}: bounce paper run {figure.number} --quick"
+        )
 
 
 @paper.command("check", cls=Command, epilog="Example: bounce paper check 4 8")
@@ -238,6 +254,7 @@ def audit(
             cells = [f"{own.mean():.5g} ± {own.std(ddof=1) / len(own) ** 0.5:.2g}" for own in (given, disguised)]
             last = mark == report.marks[-1]
             verdict = "depends on how it is written" if report.depends else "no dependence found"
+            verdict += f" (p {report.p_value:.2g} for both marks)"
             gap = f"{disguised.mean() - given.mean():+.3g}"
             table.add_row(report.method, str(mark), *cells, gap, f"{report.p(mark):.2g}", verdict if last else "")
     Console().print(table)

@@ -16,10 +16,13 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, Protocol
 
 import numpy as np
@@ -98,6 +101,15 @@ class Disguise:
         order = rng.permutation(len(space)) if "order" in changes else np.arange(len(space))
         return cls(space, tuple(order.tolist()), tuple(tables), mirrored, shifts)
 
+    def differs(self, other: Disguise) -> bool:
+        """Whether it is another disguise."""
+        tables = any(not np.array_equal(a, b) for a, b in zip(self.tables, other.tables, strict=True))
+        reals = self.true.reals
+        moved = np.any(self.mirrored[reals] != other.mirrored[reals]) or np.any(
+            self.shifts[reals] != other.shifts[reals]
+        )
+        return tables or bool(moved) or self.order != other.order
+
     @property
     def space(self) -> Space:
         """What the method sees."""
@@ -134,13 +146,15 @@ class Source:
             return problem.space, problem
         assert self.spec is not None
         described = load(self.spec)
-        evaluator = described.evaluator(None)
+        evaluator = described.evaluator(Path(mkdtemp(prefix="bounce-audit-")) / "audit.db")  # its logs are our own
         if evaluator is None:
             raise InvalidInput(f"{self.spec} has no objective and no command, so there is nothing to audit with")
         sign = -1.0 if described.options.get("direction") == "maximize" else 1.0
 
+        ids = count()
+
         def value(point: Point) -> float:
-            outcome = evaluator.evaluate(Trial(0, dict(point)))
+            outcome = evaluator.evaluate(Trial(next(ids), dict(point)))
             if outcome.value is None:
                 raise EvaluationFailed(f"the objective of {self.spec} failed: {outcome.error}")
             return sign * outcome.value
@@ -159,7 +173,19 @@ def made(method: str, space: Space, budget: int, seed: int) -> Any:
         function = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise InvalidInput(f"the method {method!r} cannot be imported: {error}") from None
-    return function(space, budget, seed)
+    with _blamed(method, "(space, budget, seed)"):
+        return function(space, budget, seed)
+
+
+@contextmanager
+def _blamed(method: str, call: str) -> Iterator[None]:
+    """Say which method failed, and where, if it is one of the user's own."""
+    try:
+        yield
+    except Exception as error:
+        if ":" not in method:
+            raise
+        raise InvalidInput(f"{method} failed in {call}: {type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -182,9 +208,14 @@ class Task:
         optimizer: Foreign = made(self.method, disguise.space, self.budget, self.seed)
         best: list[float] = []
         while len(best) < self.budget:
-            for trial in optimizer.ask():
-                value = objective(disguise.reveal(trial.point))
-                optimizer.tell(trial, value)
+            with _blamed(self.method, "ask()"):
+                points = [(trial, disguise.reveal(trial.point)) for trial in optimizer.ask()]
+            if not points:
+                raise InvalidInput(f"{self.method} returned no trial after {len(best)} evaluations")
+            for trial, point in points:
+                value = objective(point)
+                with _blamed(self.method, "tell()"):
+                    optimizer.tell(trial, value)
                 best.append(min(value, best[-1]) if best else value)
         return best[: self.budget]
 
@@ -248,6 +279,9 @@ def audit(
         if change not in CHANGES:
             raise InvalidInput(f"a disguise cannot change {change!r}; it can change {', '.join(CHANGES)}")
     space, _ = source.objective()
+    plain = Disguise.none(space)
+    if not any(Disguise.random(space, changes, rng=np.random.default_rng(i)).differs(plain) for i in range(64)):
+        raise InvalidInput(f"{', '.join(changes)}: these changes make no difference to the variables of this problem")
     for method in methods:
         made(method, space, budget, 0)  # refuses before anything runs
     tasks = [

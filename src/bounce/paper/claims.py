@@ -6,7 +6,7 @@ since they are different problems. The effect is the difference of means in unit
 
 The invariant: a verdict follows from the numbers shown with it. `HOLDS` needs the right order of the means and p below
 0.05. A claim that things are alike needs p above it, and six seeds, since fewer can show no difference. Where the means
-are as claimed but chance cannot be excluded, it is `LIKELY`.
+are as claimed but chance cannot be excluded, the claim is `OPEN`.
 
 Shapes: values (n,) of n seeds after a number of evaluations.
 """
@@ -25,7 +25,7 @@ from bounce.paper.analyses import ANALYSES
 from bounce.paper.figures import Curve, Figure
 from bounce.paper.traces import Trace
 
-HOLDS, LIKELY, FAILS, MISSING = "holds", "likely", "does not hold", "not run"
+HOLDS, OPEN, FAILS, MISSING = "holds", "undecided", "does not hold", "not run"
 LEVEL = 0.05
 LEAST = 2  # seeds
 ENOUGH = 6  # seeds that can show a difference, two-sided, at this level
@@ -111,22 +111,26 @@ class Panel:
         """Return the best values of a method after some evaluations."""
         return np.array([self.traces[method][seed].best[at - 1] for seed in seeds])
 
+    def mark(self, at: int | None, *methods: str) -> int:
+        """Return after how many evaluations some methods are compared: all that they have, or fewer."""
+        length = self.length(*methods)
+        return length if at is None else min(at, length)
+
     def compare(self, a: str, b: str, at: int | None) -> tuple[float, float, float, int]:
         """Return the difference of means of a and b, the p-value for a being lower, the effect and the seeds."""
         seeds = self.seeds(a, b)
-        length = self.length(a, b)
-        mark = length if at is None else min(at, length)
+        mark = self.mark(at, a, b)
         first, second = self.values(a, seeds, mark), self.values(b, seeds, mark)
         return float(first.mean() - second.mean()), paired(first, second), effect(first, second), len(seeds)
 
 
 def _verdict(right: bool, p: float) -> str:
-    return FAILS if not right else HOLDS if p < LEVEL else LIKELY
+    return FAILS if not right else HOLDS if p < LEVEL else OPEN
 
 
 def _unlike(p: float, seeds: int) -> str:
     """Return the verdict on a claim that two things are alike."""
-    return FAILS if p < LEVEL else HOLDS if seeds >= ENOUGH else LIKELY
+    return FAILS if p < LEVEL else HOLDS if seeds >= ENOUGH else OPEN
 
 
 def _order(claim: Mapping[str, Any], panel: Panel, rank: int) -> tuple[str, str]:
@@ -145,21 +149,25 @@ def _order(claim: Mapping[str, Any], panel: Panel, rank: int) -> tuple[str, str]
     nearest = min(others, key=lambda key: abs(found[key][0]))
     gap, _, size, _ = found[nearest]
     numbers = f"rank {len(better) + 1} of {len(others) + 1}; nearest {nearest}: {gap:+.4g}, effect {size:.2g}"
-    return _verdict(len(better) == rank, p), f"{numbers}; p {p:.2g}; {seeds} seeds"
+    mark = min(panel.mark(claim.get("at"), method, key) for key in others)
+    return _verdict(len(better) == rank, p), f"{numbers}; p {p:.2g}; {seeds} seeds, {mark} evaluations"
 
 
 def _better(claim: Mapping[str, Any], panel: Panel) -> tuple[str, str]:
     if not panel.has(claim["method"], claim["than"]):
         return MISSING, "too few runs"
     gap, p, size, seeds = panel.compare(claim["method"], claim["than"], claim.get("at"))
-    return _verdict(gap < 0, p), f"{gap:+.4g}, effect {size:.2g}; p {p:.2g}; {seeds} seeds"
+    mark = panel.mark(claim.get("at"), claim["method"], claim["than"])
+    said = f"{gap:+.4g}, effect {size:.2g}; p {p:.2g}; {seeds} seeds, {mark} evaluations"
+    return _verdict(gap < 0, p), said
 
 
 def _no_better(claim: Mapping[str, Any], panel: Panel) -> tuple[str, str]:
     if not panel.has(claim["method"], claim["than"]):
         return MISSING, "too few runs"
     gap, p, size, seeds = panel.compare(claim["method"], claim["than"], claim.get("at"))
-    return _unlike(p, seeds), f"{gap:+.4g}, effect {size:.2g}; p {p:.2g}; {seeds} seeds"
+    mark = panel.mark(claim.get("at"), claim["method"], claim["than"])
+    return _unlike(p, seeds), f"{gap:+.4g}, effect {size:.2g}; p {p:.2g}; {seeds} seeds, {mark} evaluations"
 
 
 def _alike(claim: Mapping[str, Any], panel: Panel) -> tuple[str, str]:
@@ -174,7 +182,8 @@ def _alike(claim: Mapping[str, Any], panel: Panel) -> tuple[str, str]:
             found[a, b] = (2.0 * min(p, q), gap)
     (a, b), (p, gap) = min(found.items(), key=lambda item: item[1][0])
     seeds = len(panel.seeds(*methods))
-    return _unlike(p, seeds), f"most different: {a} and {b}, {gap:+.4g}; p {min(p, 1.0):.2g}; {seeds} seeds"
+    said = f"most different: {a} and {b}, {gap:+.4g}; p {min(p, 1.0):.2g}; {seeds} seeds"
+    return _unlike(p, seeds), f"{said}, {panel.mark(claim.get('at'), *methods)} evaluations"
 
 
 _ON_PANELS: dict[str, Callable[[Mapping[str, Any], Panel], tuple[str, str]]] = {

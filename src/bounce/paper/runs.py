@@ -166,6 +166,8 @@ def traces(curve: Curve, folder: Path, *, least: int = 1) -> list[Trace]:
         path = path_for(folder, curve, seed)
         if path.exists() and b"\n" in path.read_bytes():
             trace = read(path, unfinished=True)
+            if [row["id"] for row in trace.rows] != list(range(len(trace.rows))):
+                raise InvalidInput(f"{path} is damaged: its trials are not 0, 1, 2, ... Remove it and run it again")
             if len(trace.rows) >= least:
                 found.append(trace)
     return found
