@@ -24,7 +24,9 @@ from bounce.paper.claims import FAILS, HOLDS, MISSING, OPEN, check
 from bounce.paper.figures import Curve, Figure, Method, chosen, figures
 from bounce.paper.traces import FIELDS, Trace, read
 from bounce.report.figures import audited, draw
+from bounce.study.lock import Lock
 from spaces import binary, spaces
+from terminal import typed
 
 # Figures
 
@@ -328,3 +330,48 @@ def test_two_marks_are_two_tests() -> None:
     report = Report("x", np.zeros((4, 10)), np.zeros((4, 10)))
     assert report.marks == (5, 10)
     assert report.p_value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "said"),
+    [
+        (lambda space, budget, seed: type("Empty", (), {"ask": list})(), "mine:make returned no trial after 0"),
+        (lambda space, budget, seed: None, r"mine:make failed in ask\(\): AttributeError"),
+        (lambda space, budget: None, r"mine:make failed in \(space, budget, seed\): TypeError"),
+    ],
+    ids=["no trial", "no optimizer", "other arguments"],
+)
+def test_a_mistake_in_an_optimizer_of_ones_own_is_said_with_its_name(
+    optimizer: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mine", type(sys)("mine"))
+    sys.modules["mine"].make = optimizer  # type: ignore[attr-defined]
+    with ThreadPoolExecutor(1) as executor, pytest.raises(InvalidInput, match=said):
+        audit.audit(Source("labs10"), ["mine:make"], executor, budget=5, repetitions=4)
+
+
+def test_a_disguise_that_changes_nothing_is_refused() -> None:
+    with ThreadPoolExecutor(1) as executor, pytest.raises(InvalidInput, match="labels: these changes make no differ"):
+        audit.audit(Source("labs10"), ["random"], executor, budget=5, repetitions=4, changes=["labels"])
+
+
+def test_a_trace_that_two_processes_wrote_is_refused(tmp_path: Path) -> None:
+    (run, *_) = make(small(), tmp_path, repetitions=1, evaluations=5)
+    lines = run.path.read_text().splitlines(keepends=True)
+    run.path.write_text("".join([*lines[:3], lines[2], *lines[3:]]))
+    with pytest.raises(InvalidInput, match="is damaged: its trials are not 0, 1, 2"):
+        runs.traces(small().curves()[0], tmp_path)
+
+
+def test_one_process_at_a_time_makes_runs_in_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "paper-runs"
+    folder.mkdir()
+    lock = Lock(folder / "runs")
+    assert lock.acquire()
+    words = ["paper", "run", "9", "--repetitions", "1", "--evaluations", "6", "--methods", "random"]
+    shown = typed(words, monkeypatch, capsys, tmp_path)
+    assert shown.code == 3
+    assert "another process is making runs in paper-runs" in shown.err
+    lock.close()
