@@ -1,7 +1,7 @@
 """Write alebo.json: ALEBO's kernel, likelihood, Laplace variances and mixture, by automatic differentiation.
 
 The published code lived in Ax and needs versions of 2020. This is an independent implementation with torch of what its
-paper and its code say. The tests only read the JSON. To make it anew, in an environment of its own:
+paper and its code say. The tests only read the JSON. To make it again, in an environment of its own:
 
     pip install numpy==2.4.6 torch==2.13.0
     python tests/golden/rivals/make_alebo.py

@@ -1,6 +1,6 @@
 """Write baxus.json: what the published code of BAxUS computes.
 
-The tests only read the JSON. To make it anew, get LeoIV/BAxUS at e18d012 and, in an environment of its own:
+The tests only read the JSON. To make it again, get LeoIV/BAxUS at e18d012 and, in an environment of its own:
 
     pip install numpy torch==2.13.0 gpytorch==1.15.2 botorch==0.18.1
     python tests/golden/rivals/make_baxus.py PATH-TO-BAXUS

@@ -1,6 +1,6 @@
 """Write bocs.json: moments of the Gibbs chain of the published BOCS, and how low its annealing comes.
 
-The tests only read the JSON and need none of this. To make it anew, in an environment of its own:
+The tests only read the JSON and need none of this. To make it again, in an environment of its own:
 
     pip install numpy==2.4.6
     git clone https://github.com/baptistar/BOCS && git -C BOCS checkout fef0d4e

@@ -1,6 +1,6 @@
 """Write combo.json: what the published COMBO computes where the package uses its own code.
 
-The tests only read the JSON and need none of this. To make it anew, in an environment of its own:
+The tests only read the JSON and need none of this. To make it again, in an environment of its own:
 
     pip install numpy==2.4.6 torch==2.13.0 scipy
     git clone https://github.com/QUVA-Lab/COMBO && git -C COMBO checkout 9529eab

@@ -1,6 +1,6 @@
 """Write hesbo.json: what the published code of HeSBO and REMBO computes, and the fit of its library.
 
-The tests only read the JSON. To make it anew, get aminnayebi/HesBO at af9eb8c and, in an environment of its own:
+The tests only read the JSON. To make it again, get aminnayebi/HesBO at af9eb8c and, in an environment of its own:
 
     pip install numpy==2.4.6 scipy==1.17.1 GPy==1.15.0 paramz==0.10.0 pyDOE==1.6.0
     python tests/golden/rivals/make_hesbo.py PATH-TO-HESBO

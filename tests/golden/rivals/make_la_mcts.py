@@ -1,6 +1,6 @@
 """Write la-mcts.json: the boundaries and clusters that scikit-learn, which the published code of LA-MCTS uses, finds.
 
-The tests only read the JSON. To make it anew, in an environment of its own:
+The tests only read the JSON. To make it again, in an environment of its own:
 
     pip install numpy scikit-learn==1.9.1
     python tests/golden/rivals/make_la_mcts.py

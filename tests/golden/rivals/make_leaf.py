@@ -1,6 +1,6 @@
 """Write leaf.json: kernels of LightGBM's trees, with the settings and the kernel of the published LEAF-GP.
 
-The tests only read the JSON and need none of this. To make it anew, get cog-imperial/tree_kernel_gp at 104b912 and, in
+The tests only read the JSON and need none of this. To make it again, get cog-imperial/tree_kernel_gp at 104b912 and, in
 an environment of its own:
 
     pip install "numpy<2" lightgbm==4.7.0

@@ -1,6 +1,6 @@
 """Write mcts-vs.json: what the published code of MCTS-VS computes.
 
-The tests only read the JSON. To make it anew, get lamda-bbo/MCTS-VS at 29d32b6 and, in an environment of its own:
+The tests only read the JSON. To make it again, get lamda-bbo/MCTS-VS at 29d32b6 and, in an environment of its own:
 
     pip install numpy torch==2.13.0 scikit-learn==1.9.1
     python tests/golden/rivals/make_mcts_vs.py PATH-TO-MCTS-VS

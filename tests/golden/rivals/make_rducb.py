@@ -1,6 +1,6 @@
 """Write rducb.json: what the published RDUCB computes for one forest: bounds, message passing and a fit.
 
-The tests only read the JSON and need none of this. To make it anew, in an environment of its own, with the folder
+The tests only read the JSON and need none of this. To make it again, in an environment of its own, with the folder
 RDUCB/hdbo of a checkout of huawei-noah/HEBO (ee6112d):
 
     pip install "numpy<2" "scipy<1.12" GPy scikit-learn networkx disjoint-set matplotlib

@@ -1,6 +1,6 @@
 """Write turbo.json: what the published code of TuRBO computes.
 
-The tests only read the JSON. To make it anew, get uber-research/TuRBO at de0db39 and, in an environment of its own:
+The tests only read the JSON. To make it again, get uber-research/TuRBO at de0db39 and, in an environment of its own:
 
     pip install numpy torch==2.13.0 gpytorch==1.15.2
     python tests/golden/rivals/make_turbo.py PATH-TO-TURBO

@@ -142,7 +142,7 @@ class Baxus(Turbo):
         return self._embedding.up(found[best : best + 1]), drawn[best : best + 1]
 
     def _collapse(self, number: int, *, rng: np.random.Generator) -> None:
-        """Split the bins and keep all values; in the input space, start anew."""
+        """Split the bins and keep all values; in the input space, start again."""
         split = self._embedding.split(self._models[number][1].weights, rng=rng)
         if split is None:
             super()._collapse(number, rng=rng)

@@ -3,7 +3,7 @@
 Nouns: a node has the points in its region. A split clusters them into two by their codes and values (k-means), and
 learns the boundary between the clusters (a support vector machine), which cuts the region in two. A visit goes down to
 a leaf by upper confidence bounds of the mean value, draws points of the leaf's region, and runs TuRBO from them until
-its trust region collapses or 50 points are asked for. The tree is built anew for every visit.
+its trust region collapses or 50 points are asked for. The tree is built again for every visit.
 
 The invariant: every point lies on the side of each boundary where its node is.
 

@@ -1,6 +1,6 @@
 """LEAF-GP: a Gaussian process with a tree ensemble's kernel, the share of trees in which two points have one leaf.
 
-The nouns: the trees are boosted anew for every point; `SameLeaf` is their kernel; the `Bound` is the lower confidence
+The nouns: new trees are boosted for every point; `SameLeaf` is their kernel; the `Bound` is the lower confidence
 bound of the process, constant on each cell of the trees; the search goes from cell to cell, and the point to evaluate
 is the middle of the best cell.
 

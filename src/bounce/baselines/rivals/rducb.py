@@ -1,4 +1,4 @@
-"""RDUCB: an additive model over a random forest of the variables, drawn anew for every point.
+"""RDUCB: an additive model over a random forest of the variables, a new one for every point.
 
 The nouns: a `Forest` is a decomposition of the variables into cliques (its edges, and the variables without one);
 `Additive` is a Gaussian process that is a sum of independent ones, one per clique; the upper confidence bound of the

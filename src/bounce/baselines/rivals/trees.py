@@ -28,7 +28,7 @@ NODES, LEAVES = 2**DEPTH - 1, 2**DEPTH
 RATE = 0.1  # the learning rate
 BIN = 3  # the fewest points between two thresholds
 BINS = 254  # the most thresholds of a variable
-ONE_HOT = 3  # up to so many categories, one is split off; beyond, a group of them
+ONE_HOT = 3  # up to this many categories, one is split off; beyond, a group of them
 SMOOTH, PENALTY, GROUP = 10, 10.0, 32  # of groups: points per category, ridge on the leaves, largest group
 
 Indices = NDArray[np.intp]
