@@ -32,8 +32,8 @@ Sizes = NDArray[np.intp]
 def described(sizes: Sizes, m: int, *, rng: np.random.Generator) -> Codes:
     """Draw anchors as the paper describes: θ uniform in the simplex for each anchor, then every entry from θ.
 
-    A variable with fewer codes than the largest one uses as many elements of θ, drawn for itself and normalised (algorithm 5
-    of the paper). On bits, the number of ones is uniform in 0..D.
+    A variable with fewer codes than the largest one uses as many elements of θ, drawn for itself and normalised
+    (algorithm 5 of the paper). On bits, the number of ones is uniform in 0..D.
     """
     largest = int(sizes.max())
     theta = rng.dirichlet(np.ones(largest), size=m)
