@@ -16,11 +16,10 @@ from typing import Any
 import pytest
 
 import bounce
-from bounce import Method, Study
+from bounce import Bounce, Method, Study
 from bounce.optimizer.options import Options
 from bounce.spec.spec import OPTIONS, TOP
 from bounce.study.minimize import BESIDE
-from bounce.subspace.schedule import Schedule
 from pages import Block, blocks, run
 from spaces import binary
 
@@ -120,13 +119,14 @@ def test_every_field_of_a_method_is_listed_with_both_values() -> None:
 
 
 def test_the_plan_of_a_budget_is_that_of_the_schedule() -> None:
-    plans = [[int(cell.replace(",", "")) for cell in row] for row in rows("budgets.md", "budget | 5 bins")]
+    plans = [[int(cell.replace(",", "")) for cell in row] for row in rows("budgets.md", "budget | 20 bins")]
     assert [plan[0] for plan in plans] == [50, 200, 1000]
     for budget, *shares in plans:
-        schedule = Schedule(50, 5, Options(budget=1).new_bins, min(budget / 2, 50), 5)
-        left = budget - 5
+        planner = Bounce(binary(50), budget, seed=0)._planner
+        schedule = planner.stages.schedule
+        left = budget - planner.initial_points
         planned = []
-        for dim in (5, 10, 20, 40, 50):
+        for dim in (20, 40, 50):
             planned.append(min(schedule.budget(dim), left))
             left -= planned[-1]
         assert shares == [*planned, left]

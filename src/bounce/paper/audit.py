@@ -13,8 +13,10 @@ returns something with `ask()`, a list of trials with a `point`, and `tell(trial
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
@@ -146,7 +148,9 @@ class Source:
             return problem.space, problem
         assert self.spec is not None
         described = load(self.spec)
-        evaluator = described.evaluator(Path(mkdtemp(prefix="bounce-audit-")) / "audit.db")  # its logs are our own
+        folder = mkdtemp(prefix="bounce-audit-")  # its logs are not those of the study
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        evaluator = described.evaluator(Path(folder) / "audit.db")
         if evaluator is None:
             raise InvalidInput(f"{self.spec} has no objective and no command, so there is nothing to audit with")
         sign = -1.0 if described.options.get("direction") == "maximize" else 1.0

@@ -25,7 +25,7 @@ from bounce import benchmarks
 from bounce.errors import InvalidInput
 from bounce.optimizer.bounce import Bounce
 from bounce.paper.figures import Curve, Figure
-from bounce.paper.traces import FIELDS, Setup, Trace, one_thread, path_of, read
+from bounce.paper.traces import FIELDS, Setup, Trace, one_thread_each, path_of, read
 
 QUICK_REPETITIONS, QUICK_EVALUATIONS = 5, 100
 
@@ -147,7 +147,7 @@ def make_all(runs: Sequence[Run], executor: Executor, *, progress: Callable[[int
 @contextmanager
 def processes(jobs: int) -> Iterator[Executor]:
     """Yield an executor of processes with one BLAS thread each; they end at once if the block is left by an error."""
-    with one_thread():
+    with one_thread_each():
         pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
         try:
             yield pool

@@ -181,7 +181,7 @@ def record_all(runs: Sequence[tuple[Setup, int, Path]], *, jobs: int, progress: 
     `progress` is called with how many trials are finished.
     """
     paths = [path for _, _, path in runs]
-    with one_thread(), ProcessPoolExecutor(min(jobs, len(runs)), mp_context=get_context("spawn")) as pool:
+    with one_thread_each(), ProcessPoolExecutor(min(jobs, len(runs)), mp_context=get_context("spawn")) as pool:
         running: set[Future[None]] = {pool.submit(record, *run) for run in runs}
         try:
             while running:
@@ -202,7 +202,7 @@ def record_all(runs: Sequence[tuple[Setup, int, Path]], *, jobs: int, progress: 
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread_each() -> Iterator[None]:
     """Give each process started inside one BLAS thread: the runs themselves use the cores in parallel."""
     saved = dict(os.environ)
     os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
