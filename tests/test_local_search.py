@@ -102,10 +102,10 @@ def test_in_the_paper_all_searches_go_on_to_their_end(monkeypatch: pytest.Monkey
     starts = rows(space, 20, 5)
     inside, visited = Moves.inside, dict[int, set[bytes]]()
 
-    def watched(region: Neighbourhood, z: Codes, here: NDArray[np.intp], **options: Any) -> Moves:
+    def watched(region: Neighbourhood, z: Codes, here: NDArray[np.intp], *rules: Any, **options: Any) -> Moves:
         for row in here.tolist():
             visited.setdefault(row, set()).add(z[row].tobytes())
-        return inside(region, z, here, **options)
+        return inside(region, z, here, *rules, **options)
 
     monkeypatch.setattr(Moves, "inside", watched)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -454,9 +455,9 @@ def test_neighbours_of_a_chosen_point_are_candidates_for_the_next(monkeypatch: p
     added: list[Codes] = []
     beside, add = maximise._beside, Candidates.add
 
-    def noted(region: Neighbourhood, z: Codes, *, rng: np.random.Generator) -> Codes:
+    def noted(region: Neighbourhood, z: Codes, *rules: Any, rng: np.random.Generator) -> Codes:
         around.append(z)
-        return beside(region, z, rng=rng)
+        return beside(region, z, *rules, rng=rng)
 
     def taken(candidates: Candidates, acquisition: Acquisition, z: Codes) -> None:
         added.append(z)

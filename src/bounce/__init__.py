@@ -31,7 +31,16 @@ if TYPE_CHECKING:
     from bounce.method import Method
     from bounce.optimizer.bounce import Bounce
     from bounce.running.command import Command
-    from bounce.spaces.parameters import Binary, Categorical, Integer, Ordinal, Real
+    from bounce.spaces.parameters import (
+        Binary,
+        Categorical,
+        Integer,
+        Mixture,
+        Ordinal,
+        Permutation,
+        Real,
+        Subset,
+    )
     from bounce.spaces.space import Space
     from bounce.study.minimize import maximize, minimize
     from bounce.study.status import Status
@@ -60,8 +69,10 @@ __all__ = [
     "InvalidTell",
     "MachineFailed",
     "Method",
+    "Mixture",
     "NothingToAsk",
     "Ordinal",
+    "Permutation",
     "Real",
     "Recommendation",
     "Result",
@@ -70,6 +81,7 @@ __all__ = [
     "StorageFailed",
     "Study",
     "StudyLocked",
+    "Subset",
     "Trial",
     "maximize",
     "minimize",

@@ -30,7 +30,8 @@ class Trial:
     """A point that was asked for, and what is known about it: a snapshot."""
 
     id: int
-    point: dict[str, Scalar]
+    point: dict[str, Any]
+    """Scalars; a list for a subset and a permutation, a dict for a mixture."""
     value: float | None = None
     sem: float | None = field(default=None, kw_only=True)
     """The standard error of the value, if it was told: 0 for an exact value."""
@@ -128,7 +129,7 @@ class Recommendation:
     """How sure it is: the standard deviation of its belief."""
 
     @property
-    def point(self) -> dict[str, Scalar]:
+    def point(self) -> dict[str, Any]:
         """The point to use."""
         return self.trial.point
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bounce.acquire.improvement import Acquisition
 from bounce.acquire.neighbourhood import Neighbourhood, around, ball, ball_size, moved_reals, sample, wider
+from bounce.acquire.rules import Rules
 from bounce.gp.linalg import Array
 from bounce.gp.points import Points
 from bounce.spaces.kinds import Codes
@@ -30,11 +32,16 @@ AT_ONCE = 128  # candidates whose acquisition is brought up to date together
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """The points of an embedding that must not be proposed, by their keys in the input space."""
+    """The points of an embedding that must not be proposed: by their keys in the input space, or by its structure."""
 
     embedding: Embedding
     known: Container[bytes]
     taken: set[bytes] = field(default_factory=set)
+
+    @cached_property
+    def rules(self) -> Rules | None:
+        """What the structure of the space asks of points; None if it has none."""
+        return Rules.of(self.embedding)
 
     def within(self, embedding: Embedding) -> Seen:
         """Return the same points, as seen from another embedding."""
@@ -48,6 +55,8 @@ class Seen:
         """Return all unseen points of the target space, or none where they cannot be listed."""
         points = self.embedding.points(LISTED)
         points = np.empty((0, len(self.embedding.members))) if points is None else points
+        if self.rules is not None:
+            points = self.rules.canonical(points)
         return points[self.fresh(points)]
 
     def take(self, z: Codes) -> None:
@@ -55,8 +64,9 @@ class Seen:
         self.taken.update(self.keys(z))
 
     def fresh(self, z: Codes) -> NDArray[np.bool_]:
-        """Return which points are unseen."""
-        return np.array([key not in self.known and key not in self.taken for key in self.keys(z)], dtype=bool)
+        """Return which points may be proposed: unseen ones, and such as the structure allows."""
+        unseen = np.array([key not in self.known and key not in self.taken for key in self.keys(z)], dtype=bool)
+        return unseen if self.rules is None else unseen & self.rules.allowed(z)
 
     def first_fresh(self, z: Codes, n: int, order: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
         """Return the first n unseen and different rows, in some order, without looking further than needed."""
@@ -65,6 +75,8 @@ class Seen:
         found: set[bytes] = set()
         for start in range(0, len(order), CHUNK):
             part = order[start : start + CHUNK]
+            if self.rules is not None:
+                part = part[self.rules.allowed(z[part])]
             for i, key in zip(part.tolist(), self.keys(z[part]), strict=True):
                 if key not in self.known and key not in self.taken and key not in found:
                     found.add(key)
@@ -126,8 +138,9 @@ def _drawn(region: Neighbourhood, seen: Seen, *, rng: np.random.Generator) -> tu
     """Return candidates with an unseen one among them, and whether they are the whole region; or none."""
     space = region.space
     n = min(MOST, max(FEWEST, PER_BIN * len(space)))
+    rules = seen.rules
     if not len(space.reals) and ball_size(region) <= n:
-        z = ball(region)
+        z = ball(region) if rules is None else rules.canonical(ball(region))
         return z[seen.fresh(z)], True
     for _ in range(TRIES):
         z = sample(region, n if len(space.combinatorial) else RAW_SAMPLES, rng=rng)
@@ -135,9 +148,18 @@ def _drawn(region: Neighbourhood, seen: Seen, *, rng: np.random.Generator) -> tu
             z = np.concatenate([z, around(region, n, rng=rng)])
             if len(space.reals) and region.method.real_moves:
                 z = np.concatenate([z, moved_reals(region, RAW_SAMPLES, rng=rng)])
+        if rules is not None:
+            z = _proper(z, region, rules, rng=rng)
         if len(seen.first_fresh(z, 1)):
             return z, False
     return z[:0], False
+
+
+def _proper(z: Codes, region: Neighbourhood, rules: Rules, *, rng: np.random.Generator) -> Codes:
+    """Return candidates that the structure allows: some with other composites, and moves of several variables."""
+    varied = rules.varied(z, region.centre, rng=rng) if rules.structure.composites else z[:0]
+    found = rules.proper(np.concatenate([z, varied, rules.moves(region.centre, rng=rng)]))
+    return found[region.distance(found) <= region.changes][: len(z)]
 
 
 def candidates_of(

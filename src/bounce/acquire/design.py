@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bounce.acquire.candidates import LISTED, Seen
+from bounce.acquire.rules import Rules
 from bounce.method import Method
 from bounce.spaces.kinds import Codes, on_grid
 from bounce.spaces.space import Space
@@ -68,16 +69,26 @@ def initial_points(design: Design, n: int, seen: Seen, method: Method, *, rng: n
             candidates[: len(row)] = row
         else:
             candidates[:, latent.reals] = row
+        if seen.rules is not None:
+            candidates = _drawn(candidates, seen.rules, rng=rng)
         fresh = seen.first_fresh(candidates, 1)
         if not len(fresh):
             points = seen.embedding.points(LISTED)
             candidates = candidates[:0] if points is None else rng.permutation(points)
+            if seen.rules is not None:
+                candidates = seen.rules.proper(candidates)
             fresh = seen.first_fresh(candidates, 1)
         if not len(fresh):
             break
         chosen = np.concatenate([chosen, candidates[fresh]])
         seen.take(candidates[fresh])
     return chosen
+
+
+def _drawn(candidates: Codes, rules: Rules, *, rng: np.random.Generator) -> Codes:
+    """Return what may become an initial point: what is planned if the structure allows it, then drawn points."""
+    drawn = rules.drawn(candidates, rng=rng)
+    return np.concatenate([rules.proper(np.concatenate([candidates[:1], drawn[:1]])), drawn])
 
 
 def _planned(design: Design, n: int, latent: Space, method: Method) -> list[Codes]:

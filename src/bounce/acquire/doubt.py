@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bounce.acquire.rules import Rules
 from bounce.gp.linalg import Array
 from bounce.gp.points import Points
 from bounce.gp.posterior import GP
@@ -24,13 +25,17 @@ PATIENCE = 6  # evaluations without progress before the first doubt
 PROGRESS = 0.01  # of the distance from the best value to the median: what is less is not progress
 
 
-def doubted(gp: GP, y: Array, space: Space, centre: Codes, *, rng: np.random.Generator) -> Codes | None:
+def doubted(
+    gp: GP, y: Array, space: Space, centre: Codes, rules: Rules | None = None, *, rng: np.random.Generator
+) -> Codes | None:
     """Return a point that takes random values in the bins whose change costs nothing, as far as the model knows.
 
     Bins are changed in the order of what their change alone would cost, as many of them as stay within the tolerance
     together. None if not even one does.
     """
     other = space.sample(1, rng=rng)[0]
+    if rules is not None:
+        other = rules.drawn(other[None], rng=rng)[0]
     d = len(centre)
     alone = np.tile(centre, (d + 1, 1))
     alone[np.arange(d), np.arange(d)] = other
@@ -40,6 +45,10 @@ def doubted(gp: GP, y: Array, space: Space, centre: Codes, *, rng: np.random.Gen
     several = np.tile(centre, (len(counts), 1))
     for row, count in zip(several, counts.tolist(), strict=True):
         row[order[:count]] = other[order[:count]]
+    if rules is not None:
+        several = rules.proper(np.concatenate([several, other[None]]))
+        if not len(several):
+            return None
     together, _ = gp.posterior(Points(several), y)
     good = np.flatnonzero(together <= mean[d] + rng.choice(TOLERANCES))
     return several[good[-1]] if len(good) else None

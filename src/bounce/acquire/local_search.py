@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from bounce.acquire.candidates import Seen
 from bounce.acquire.improvement import Acquisition
 from bounce.acquire.neighbourhood import Neighbourhood, neighbours
+from bounce.acquire.rules import Rules
 from bounce.gp.linalg import Array, blocks
 from bounce.gp.points import Points
 from bounce.spaces.kinds import Codes
@@ -39,12 +40,23 @@ class Moves:
     exact: NDArray[np.bool_]
 
     @classmethod
-    def inside(cls, region: Neighbourhood, z: Codes, rows: NDArray[np.intp], *, rng: np.random.Generator) -> Moves:
-        """Return the moves of some rows of z that stay in the region."""
+    def inside(
+        cls,
+        region: Neighbourhood,
+        z: Codes,
+        rows: NDArray[np.intp],
+        rules: Rules | None = None,
+        *,
+        rng: np.random.Generator,
+    ) -> Moves:
+        """Return the moves of some rows of z that stay in the region, and lead to points of the space."""
         row, column, code = neighbours(region, z[rows])
         changed = z[rows[row], column] != region.centre[column]
         distance = region.distance(z[rows])[row] - changed + (code != region.centre[column])
-        kept = np.flatnonzero(distance <= region.changes)
+        near = distance <= region.changes
+        if rules is not None:
+            near &= rules.movable(z[rows], row, column, code)
+        kept = np.flatnonzero(near)
         if len(kept) > MOST * len(rows):
             kept = kept[np.sort(rng.choice(len(kept), MOST * len(rows), replace=False))]
         n = len(kept)
@@ -132,6 +144,24 @@ class _Search:
         self.z[leaping], self.values[leaping] = targets[several[leaping]], worth[several[leaping]]
         return leaping
 
+    def together(
+        self, rows: NDArray[np.intp], region: Neighbourhood, seen: Seen, *, rng: np.random.Generator
+    ) -> NDArray[np.intp]:
+        """Make the best change of several variables of a row where it is better; return which rows changed."""
+        assert seen.rules is not None
+        changed = []
+        for row in rows.tolist():
+            targets = seen.rules.moves(self.z[row], rng=rng)
+            targets = targets[region.distance(targets) <= region.changes]
+            targets = targets[seen.fresh(targets)] if len(targets) else targets
+            worth = self.acquisition(targets) if len(targets) else np.empty(0)
+            if len(worth) and worth.max() > self.values[row]:
+                self.z[row], self.values[row] = targets[worth.argmax()], worth.max()
+                changed.append(row)
+                if self.k_r is not None:
+                    self.k_r[row] = self.kernel.real(Points(self.z[row : row + 1]), self.gp.points)[0]
+        return np.array(changed, dtype=np.intp)
+
     def _look(self, moves: Moves, part: NDArray[np.intp]) -> None:
         whitened = self.gp.whitened(self._covariances(moves, part))
         moves.worth[part], moves.exact[part] = self.acquisition.of_whitened(whitened), True
@@ -158,13 +188,15 @@ def local_search(
     search = _Search(acquisition, *starts)
     rows, steps = np.arange(len(search.z)), 0
     while len(rows):
-        moves = Moves.inside(region, search.z, rows, rng=rng)
+        moves = Moves.inside(region, search.z, rows, seen.rules, rng=rng)
         search.bound(moves, rows)
         if steps < LONG or not region.method.leaps:
             moved = search.step(moves, rows, seen)
         else:
             leapt = search.leap(moves, rows, region, seen)
             moved = np.union1d(leapt, search.step(moves, np.setdiff1d(rows, leapt), seen))
+        if seen.rules is not None:
+            moved = np.union1d(moved, search.together(np.setdiff1d(rows, moved), region, seen, rng=rng))
         rows = contenders(region, search.values, first_of_each(search.z, moved))
         steps += 1
     return search.z, search.values

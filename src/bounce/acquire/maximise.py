@@ -25,6 +25,7 @@ from bounce.acquire.doubt import PATIENCE, doubted
 from bounce.acquire.improvement import SAMPLES, Acquisition
 from bounce.acquire.local_search import CONTENDERS, contenders, first_of_each, local_search
 from bounce.acquire.neighbourhood import Neighbourhood, around, neighbours
+from bounce.acquire.rules import Rules
 from bounce.gp.linalg import Array
 from bounce.gp.points import Points
 from bounce.gp.posterior import GP
@@ -137,6 +138,15 @@ def _move_reals(acquisition: Acquisition, region: Neighbourhood, starts: Starts,
     return np.where(better[:, None], moved, z), np.where(better, new, values)
 
 
+def _pulled_back(acquisition: Acquisition, rules: Rules, starts: Starts, moved: Codes) -> Starts:
+    """Return the rows after a step of the reals, back where the structure allows them."""
+    z, values = starts
+    back = rules.canonical(rules.pulled_back(z, rules.canonical(moved)))
+    gained = acquisition(back)
+    better = gained > values
+    return np.where(better[:, None], back, z), np.where(better, gained, values)
+
+
 def _improved(
     acquisition: Acquisition, search: Search, starts: Starts, effort: Effort, *, rng: np.random.Generator
 ) -> Starts:
@@ -147,6 +157,8 @@ def _improved(
         before = float(values.max())
         if len(region.space.reals):
             moved, gained = _move_reals(acquisition, region, (z, values), effort.iterations)
+            if seen.rules is not None:
+                moved, gained = _pulled_back(acquisition, seen.rules, (z, values), moved)
             free = seen.fresh(moved)
             z, values = np.where(free[:, None], moved, z), np.where(free, gained, values)
         if search.combinatorial:
@@ -170,9 +182,11 @@ def _normals(p: int, *, rng: np.random.Generator) -> Array:
     return np.asarray(ndtri(np.clip(uniform, 1e-9, 1.0 - 1e-9)).T)
 
 
-def _beside(region: Neighbourhood, z: Codes, *, rng: np.random.Generator) -> Codes:
+def _beside(region: Neighbourhood, z: Codes, rules: Rules | None = None, *, rng: np.random.Generator) -> Codes:
     """Return neighbours of a point of the region that lie in it too, with the same reals."""
     near = around(replace(region, centre=z), NEXT_MOVES, rng=rng)
+    if rules is not None:
+        near = rules.proper(np.concatenate([near, rules.moves(z, rng=rng)]))
     return near[region.distance(near) <= region.changes]
 
 
@@ -233,7 +247,8 @@ class _Batch:
         stalled = search.stalled + len(self.chosen)
         if every is None or stalled < PATIENCE or stalled % every:
             return False
-        z = doubted(search.gp, search.y, search.region.space, search.region.centre, rng=self.rng)
+        region, rules = search.region, search.seen.rules
+        z = doubted(search.gp, search.y, region.space, region.centre, rules, rng=self.rng)
         if z is None or not search.seen.fresh(z[None])[0]:
             return False
         self.chosen.append(Proposal(z, None))
@@ -250,7 +265,8 @@ class _Batch:
         more = len(self.chosen) + 1 < self.n and not candidates.complete
         if more and self.search.region.method.batches == "beside":
             others = np.delete(z, top, axis=0)
-            candidates.add(acquisition, np.concatenate([others, _beside(self.search.region, z[top], rng=self.rng)]))
+            near = _beside(self.search.region, z[top], self.search.seen.rules, rng=self.rng)
+            candidates.add(acquisition, np.concatenate([others, near]))
         self.chosen.append(Proposal(z[top], float(values[top]) + math.log(self.search.caution)))
         self.fixed = self.fixed.joined(Points(z[top : top + 1]))
         self.search.seen.take(z[top : top + 1])

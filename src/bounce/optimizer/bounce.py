@@ -18,7 +18,7 @@ import numpy as np
 
 from bounce.errors import InvalidInput, InvalidOption, InvalidPoint, InvalidState, InvalidTell, NothingToAsk
 from bounce.gp.threads import one_thread
-from bounce.optimizer.ledger import Ledger, Outcome, Trials
+from bounce.optimizer.ledger import Ledger, Outcome, Trials, some_completions
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
 from bounce.optimizer.planner import Planner
 from bounce.optimizer.recommendation import recommended
@@ -315,14 +315,14 @@ class Bounce:
         if not partial:
             return completed
         best = best_of(self._ledger.records, self._options.sign)
-        names = [parameter.name for parameter in self.space.parameters]
         known = set(self._ledger.keys)
         for record in partial:
-            free = np.array([name in record.free for name in names])
             rest = self.space.sample(COMPLETIONS, rng=self._rng)
             if best is not None:
                 rest = np.vstack([best.codes, rest])
-            rows = np.where(free, rest, record.codes)
+            rows = self.space.merged(record.codes, record.free, rest)
+            if not len(rows):
+                rows = some_completions(self.space, record.codes, record.free)
             keys = self.space.keys(rows)
             place = next((place for place, key in enumerate(keys) if key not in known), 0)
             completed[record.id] = rows[place]
@@ -495,4 +495,5 @@ def _given(value: Any) -> Any:
 
 
 def _snapshot(record: Record) -> Trial:
-    return replace(record.trial, point=dict(record.trial.point))
+    point = {name: x.copy() if isinstance(x, list | dict) else x for name, x in record.trial.point.items()}
+    return replace(record.trial, point=point)

@@ -32,6 +32,7 @@ from bounce.trial import State, Trial, finite, is_single, standard_error, standa
 Trials = Trial | int | Sequence[Trial | int]
 """One trial or its id, or several of them."""
 
+MANY = 4096  # points that are drawn to complete one, where constraints exclude most
 UNKNOWN = "unknown"  # a standard error that is taken back by a correction
 
 
@@ -187,10 +188,17 @@ class Ledger:
     ) -> list[int]:
         """Have points asked for before any other; return their ids. What they leave out stays open until then."""
         texts, first = checked_notes(notes, len(points)), len(self)
-        (anything,) = self.space.decode(np.zeros((1, len(self.space))))  # in place of what is open
-        codes = self.space.encode([{**anything, **point} for point in points])
-        free = [tuple(name for name in anything if name not in point) for point in points]
-        natives = [{k: x for k, x in row.items() if k in points[i]} for i, row in enumerate(self.space.decode(codes))]
+        codes, natives, free = list[Codes](), list[dict[str, Any]](), list[tuple[str, ...]]()
+        for i, point in enumerate(points):
+            row, known, open_ = self.space.partial(point)
+            if not open_:
+                row = self.space.encode([known])[0]
+            elif self.space.structure is not None and not len(some_completions(self.space, row, open_)):
+                raise InvalidPoint(f"point {i}: no completion that satisfies all constraints was found")
+            parameters = {p.name: p for p in self.space.parameters}
+            natives.append({name: parameters[name].decode(parameters[name].encode(x)) for name, x in known.items()})
+            codes.append(row)
+            free.append(open_)
         return self.append(
             Record(
                 Trial(
@@ -311,14 +319,15 @@ class Ledger:
         for record in self.records:
             trial = record.trial
             point = None
+            codes: Codes | None = None
             if record.free:
-                point = change.completed(trial.point, record.former)
+                codes = self._open_codes(change, record)
             elif record.was is None:
                 point = change.translated(trial.point, record.former)
             elif record.was != "withdrawn":
                 point = change.returned(trial.point)
             try:
-                codes = None if point is None else space.encode([point])[0]
+                codes = codes if point is None else space.encode([point])[0]
             except InvalidPoint:
                 codes = None
             if codes is not None:
@@ -341,6 +350,15 @@ class Ledger:
         ledger.touched = set(range(len(ledger)))
         return ledger
 
+    @staticmethod
+    def _open_codes(change: Change, record: Record) -> Codes | None:
+        """Return the codes of a point that leaves something open, in the new space; None if it does not fit."""
+        known = change.known(record.trial.point, record.former)
+        try:
+            return None if known is None else change.new.partial(known)[0]
+        except InvalidPoint:
+            return None
+
     def complete_batch(self, i: int) -> list[Record]:
         """Return the batch of a trial if none of it is pending; otherwise nothing."""
         first = self.records[i].batch
@@ -362,6 +380,11 @@ class Ledger:
     def _keys(self, records: Iterable[Record]) -> set[bytes]:
         codes = [record.codes for record in records if not record.free]
         return set(self.space.keys(np.array(codes))) if codes else set()
+
+
+def some_completions(space: Space, codes: Codes, free: Sequence[str]) -> Codes:
+    """Return points that complete one that leaves something open, always the same ones; none if none was found."""
+    return space.completed(codes, free, MANY, rng=np.random.default_rng(0))
 
 
 def _equal(one: Any, other: Any) -> bool:

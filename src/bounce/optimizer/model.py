@@ -214,7 +214,10 @@ class Model:
         reals, box = stage.latent.reals, np.empty((2, 0))
         if len(reals):
             box = stage.region.box(centre[reals], hyper.real_lengthscales, cap=self._method.box_cap)
-        region = Neighbourhood(stage.latent, centre, stage.region.changes, box, self._method)
+        changes = stage.region.changes
+        if seen.rules is not None and seen.rules.structure.composites:
+            changes = max(changes, 2)  # fewer leave no room to exchange two members of a composite
+        region = Neighbourhood(stage.latent, centre, changes, box, self._method)
         mean = gp.mean(y) if self._method.mean == "constant" else 0.0
         return Search(gp, y - mean, region, seen)
 

@@ -71,12 +71,14 @@ class Planner:
 
     @property
     def initial_dims(self) -> int:
-        """The bins of the first stage: at least one for each kind of variable."""
+        """The bins of the first stage: at least one for each kind of variable, and one for each that must be apart."""
         space, flat = self.space, self.options.method.flat
         default = (flat or INITIAL_DIMS) if len(space.combinatorial) else INITIAL_DIMS_REAL
         if flat is not None and len(space) <= flat:
             default = len(space)
-        return min(max(self.options.initial_dims or default, len(set(space.kinds))), len(space))
+        shared = np.setdiff1d(np.arange(len(space)), space.apart)
+        fewest = len(space.apart) + len({space.kinds[i] for i in shared})
+        return min(max(self.options.initial_dims or default, fewest), len(space))
 
     @property
     def initial_points(self) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bounce.errors import InvalidOption, InvalidPoint
-from bounce.spaces.space import Space
+from bounce.spaces.space import Space, shown_condition
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,15 @@ class Change:
         if self._contradicts_fixed(point):
             return None
         known = self.defaults | dict(former) | dict(point)
-        return {parameter.name: known[parameter.name] for parameter in self.new.parameters}
+        active = self.new.active_names(known)
+        return {p.name: known[p.name] for p in self.new.parameters if p.name in active and p.name in known}
 
-    def completed(self, point: Mapping[str, Any], former: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return a point that leaves parameters open in the new space, with any values for these."""
+    def known(self, point: Mapping[str, Any], former: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return what the new space has of a point that leaves parameters open; None if one was fixed otherwise."""
         if self._contradicts_fixed(point):
             return None
         known = self.defaults | dict(former) | dict(point)
-        return {p.name: known.get(p.name, p.decode(0.0)) for p in self.new.parameters}
+        return {p.name: known[p.name] for p in self.new.parameters if p.name in known}
 
     def _contradicts_fixed(self, point: Mapping[str, Any]) -> bool:
         """Return whether a point has another value than the one that a removed parameter was fixed at."""
@@ -78,7 +79,16 @@ class Change:
         """Return a point that an earlier change left outside, in the new space; None if it has other parameters."""
         new = {parameter.name for parameter in self.new.parameters}
         known = self.defaults | dict(point)
-        return {name: known[name] for name in new} if point.keys() <= new <= known.keys() else None
+        if not point.keys() <= new or not self._needed(known) <= known.keys():
+            return None
+        active = self.new.active_names(known)
+        return {name: x for name, x in known.items() if name in active}
+
+    def _needed(self, known: Mapping[str, Any]) -> frozenset[str]:
+        try:
+            return self.new.active_names(known)
+        except InvalidPoint:
+            return frozenset(parameter.name for parameter in self.new.parameters)
 
     @property
     def sentences(self) -> list[str]:
@@ -90,6 +100,9 @@ class Change:
         for name in [name for name in old if name not in new]:
             fixed = f"fixed at {_shown(self.defaults[name])}" if name in self.defaults else "removed"
             said.append(f"{name} is {fixed}")
+        before, after = ({str(c) for c in space.constraints} for space in (self.old, self.new))
+        said += [f"the constraint {str(c)!r} is added" for c in self.new.constraints if str(c) not in before]
+        said += [f"the constraint {str(c)!r} is removed" for c in self.old.constraints if str(c) not in after]
         return said or ["the order of the parameters changes"]
 
 
@@ -98,11 +111,19 @@ def _shown(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
+def _condition(parameter: Any) -> str:
+    return "always" if parameter.when is None else f"with {shown_condition(parameter)}"
+
+
 def _difference(old: Any, new: Any) -> str:
     """Return how a parameter differs from what it was."""
     name = old.name
     if old.type != new.type:
         return f"{name} becomes {new.type} instead of {old.type}"
+    if old.when != new.when:
+        return f"{name} is active {_condition(new)} instead of {_condition(old)}"
+    if old.type in ("subset", "mixture", "permutation"):
+        return f"{name} becomes {new!r} instead of {old!r}"
     if old.type in ("real", "integer"):
         log = "" if old.log == new.log else f", {'with' if new.log else 'without'} a log scale"
         return f"{name} ranges from {new.low!r} to {new.high!r} instead of {old.low!r} to {old.high!r}{log}"

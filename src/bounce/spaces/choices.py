@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bounce.errors import InvalidPoint, InvalidSpace, quoted
-from bounce.spaces.kinds import Codes, Kind, check_name, plain
+from bounce.spaces.kinds import Codes, Kind, When, check_name, checked_when, plain
 from bounce.trial import Scalar
 
 LONGEST_TEXT = 10_000  # characters of one choice: it is stored with every trial that has it
@@ -111,12 +111,14 @@ class Ordinal(_Choice):
 
     name: str
     values: Sequence[Scalar]
+    when: When = field(default=None, kw_only=True)
 
     kind: ClassVar[Kind] = Kind.ORDINAL
     type: ClassVar[str] = "ordinal"
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        object.__setattr__(self, "when", checked_when(self.name, self.when))
         object.__setattr__(self, "values", _check_scalars(self.name, "values", self.values))
 
     @property
@@ -130,12 +132,14 @@ class Categorical(_Choice):
 
     name: str
     choices: Sequence[Scalar]
+    when: When = field(default=None, kw_only=True)
 
     kind: ClassVar[Kind] = Kind.CATEGORICAL
     type: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        object.__setattr__(self, "when", checked_when(self.name, self.when))
         object.__setattr__(self, "choices", _check_scalars(self.name, "choices", self.choices))
 
     @property
@@ -148,6 +152,7 @@ class Binary:
     """True or False; 0 and 1 are accepted."""
 
     name: str
+    when: When = field(default=None, kw_only=True)
 
     kind: ClassVar[Kind] = Kind.BINARY
     type: ClassVar[str] = "binary"
@@ -158,6 +163,7 @@ class Binary:
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        object.__setattr__(self, "when", checked_when(self.name, self.when))
 
     def encode(self, value: Any) -> float:
         """Return 0 or 1."""

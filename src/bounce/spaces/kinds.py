@@ -6,6 +6,7 @@ A code is one float per variable. A variable of kind real has codes in [0, 1] on
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -16,6 +17,8 @@ from bounce.errors import InvalidSpace
 from bounce.trial import Scalar
 
 Codes = NDArray[np.float64]
+When = Mapping[str, Any] | tuple[tuple[str, tuple[Scalar, ...]], ...] | None
+"""The condition of a parameter: per name of another one, the values with which it is active. Kept as tuples."""
 
 LONGEST_NAME = 1000  # characters: names are in every message, table and log
 GRID = 2.0**52
@@ -53,6 +56,10 @@ class Parameter(Protocol):
     def type(self) -> str:
         """The name of this parameter's type in a document."""
 
+    @property
+    def when(self) -> When:
+        """The values of other parameters with which this one is active; None if it always is."""
+
     def encode(self, value: Any) -> float:
         """Return the code of a native value."""
 
@@ -89,3 +96,25 @@ def check_name(name: object) -> None:
 def plain(value: object) -> object:
     """Turn a numpy scalar into the Python value it stands for."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def checked_when(name: str, when: object) -> tuple[tuple[str, tuple[Scalar, ...]], ...] | None:
+    """Return the condition of a parameter as tuples; refuse what is not a table of values by name."""
+    if when is None:
+        return None
+    given = dict(when) if isinstance(when, tuple) else when
+    if not isinstance(given, Mapping) or not given or not all(isinstance(other, str) for other in given):
+        raise InvalidSpace(
+            f"{name!r}: when must have the values of other parameters by name, such as {{'kernel': 'rbf'}}, "
+            f"not {when!r}",
+            parameter=name,
+            key="when",
+        )
+    found = []
+    for other, values in given.items():
+        several = values if isinstance(values, Iterable) and not isinstance(values, str | Mapping) else [values]
+        found.append((other, tuple(plain(value) for value in several)))
+        if other == name or not found[-1][1]:
+            wrong = "it cannot depend on itself" if other == name else f"{other!r} needs at least one value"
+            raise InvalidSpace(f"{name!r}: when is {when!r}, but {wrong}", parameter=name, key="when")
+    return tuple(found)  # type: ignore[return-value]

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 import numbers
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bounce.errors import InvalidPoint, InvalidSpace, quoted
-from bounce.spaces.kinds import GRID, Codes, Kind, check_name, plain
+from bounce.spaces.kinds import GRID, Codes, Kind, When, check_name, checked_when, plain
 
 ORDINAL_INTEGER = 64  # an integer with at most this many values is ordinal (notes, decision 1)
 NARROWEST = 1e-12  # the least width of a real range relative to its larger end: 4,000 times the spacing of doubles
@@ -73,6 +73,7 @@ class Real:
     low: float
     high: float
     log: bool = False
+    when: When = field(default=None, kw_only=True)
 
     kind: ClassVar[Kind] = Kind.REAL
     type: ClassVar[str] = "real"
@@ -82,6 +83,7 @@ class Real:
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        object.__setattr__(self, "when", checked_when(self.name, self.when))
         _check_log(self.name, self.log)
         for side in ("low", "high"):
             bound = getattr(self, side)
@@ -165,11 +167,13 @@ class Integer:
     low: int
     high: int
     log: bool = False
+    when: When = field(default=None, kw_only=True)
 
     type: ClassVar[str] = "integer"
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        object.__setattr__(self, "when", checked_when(self.name, self.when))
         _check_log(self.name, self.log)
         for side in ("low", "high"):
             bound = getattr(self, side)

@@ -3,32 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 from bounce.errors import InvalidSpace
 from bounce.spaces.choices import Binary, Categorical, Ordinal
+from bounce.spaces.composites import COMPOSITES, Mixture, Permutation, Subset
 from bounce.spaces.kinds import GRID, Codes, Kind, Parameter, on_grid
 from bounce.spaces.numbers import Integer, Real
 
 __all__ = [
+    "COMPOSITES",
     "FIELDS",
     "GRID",
+    "NEEDED",
     "TYPES",
     "Binary",
     "Categorical",
     "Codes",
     "Integer",
     "Kind",
+    "Mixture",
     "Ordinal",
     "Parameter",
+    "Permutation",
     "Real",
+    "Subset",
+    "document_of",
     "on_grid",
     "parameter_from_dict",
 ]
 
-TYPES: dict[str, type[Any]] = {t.type: t for t in (Real, Integer, Ordinal, Categorical, Binary)}
+TYPES: dict[str, type[Any]] = {t.type: t for t in (Real, Integer, Ordinal, Categorical, Binary, *COMPOSITES)}
 FIELDS = {t.type: tuple(f.name for f in fields(t) if f.name != "name") for t in TYPES.values()}
+NEEDED = {t.type: tuple(f.name for f in fields(t) if f.default is MISSING and f.name != "name") for t in TYPES.values()}
+
+
+def document_of(parameter: Parameter) -> dict[str, Any]:
+    """Return a parameter as JSON values, without a condition if it has none."""
+    document: dict[str, Any] = {"name": parameter.name, "type": parameter.type}
+    for key in FIELDS[parameter.type]:
+        value = getattr(parameter, key)
+        document[key] = list(value) if isinstance(value, tuple) else value
+    if parameter.when is None:
+        del document["when"]
+    else:
+        document["when"] = {name: list(values) for name, values in dict(parameter.when).items()}
+    return document
 
 
 def parameter_from_dict(document: Mapping[str, Any]) -> Parameter:
@@ -41,7 +62,7 @@ def parameter_from_dict(document: Mapping[str, Any]) -> Parameter:
     allowed = ("name", *FIELDS[type_name])
     given = {key: value for key, value in document.items() if key != "type"}
     unknown = [key for key in given if key not in allowed]
-    missing = [key for key in allowed if key not in given and key != "log"]
+    missing = [key for key in ("name", *NEEDED[type_name]) if key not in given]
     if unknown or missing:
         raise InvalidSpace(
             f"a parameter of type {type_name!r} takes {list(allowed)}: "

@@ -58,15 +58,15 @@ class Embedding:
     def random(cls, inputs: Space, n_bins: int, *, low_sequency: bool = False, rng: np.random.Generator) -> Embedding:
         """Draw the first embedding, or with one bin per variable that of the input space itself.
 
-        Each kind of variable needs a bin, so there may be more bins than were asked for.
+        Each kind of variable needs a bin, and so does each variable that must be apart, so there may be more bins than
+        were asked for.
         """
-        counts = {kind: len(inputs.of_kind(kind)) for kind in Kind}
-        counts = {kind: count for kind, count in counts.items() if count}
-        members = [
-            part
-            for kind, bins in bins_per_kind(counts, max(n_bins, len(counts))).items()
-            for part in deal(inputs.of_kind(kind), bins, rng=rng)
-        ]
+        apart = inputs.apart
+        free = {kind: np.setdiff1d(inputs.of_kind(kind), apart) for kind in Kind}
+        counts = {kind: len(columns) for kind, columns in free.items() if len(columns)}
+        shared = bins_per_kind(counts, max(n_bins - len(apart), len(counts)))
+        members = [part for kind, bins in shared.items() for part in deal(free[kind], bins, rng=rng)]
+        members += [np.array([i]) for i in apart]
         mirrored = np.zeros(len(inputs), dtype=bool)
         tables: list[CodeTable] = [np.empty(0, dtype=np.intp)] * len(inputs)
         for part in members:
