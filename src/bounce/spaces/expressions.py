@@ -1,0 +1,204 @@
+"""Expressions: what a constraint says about a point.
+
+A row means what Python would compute for it, with `and` and `or` from left to right: `x == 0 or 1 / x < 3` holds where
+x is 0. Three rules are our own:
+- A constraint that names an inactive parameter holds.
+- Where a result is undefined or infinite (1 / 0, 10 ** 400, (-1) ** 0.5), the constraint does not hold.
+- Strings have no order: `size < 'large'` is an error, as it would compare by the alphabet.
+
+Shapes: columns (n,) by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bounce.errors import InvalidSpace
+from bounce.spaces.grammar import (
+    ORDERS,
+    Arithmetic,
+    Call,
+    Compare,
+    Constant,
+    Member,
+    Name,
+    Negative,
+    Node,
+    Reader,
+    Sum,
+    mistake,
+    walk,
+)
+from bounce.spaces.truth import SMALLEST_VIOLATION, UNDEFINED_VIOLATION, Array, Rows
+from bounce.trial import Scalar
+
+Truths = NDArray[np.bool_]
+NONE = np.array(None, dtype=object)
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A statement about the values of parameters that is true or false for a point."""
+
+    text: str
+    names: frozenset[str]
+    """The parameters that it names."""
+    _root: Node = field(repr=False, compare=False)
+    _texts: tuple[str, ...] = field(repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, text: str, names: Iterable[str]) -> Expression:
+        """Read an expression over parameters with these names; InvalidSpace names the place of a mistake."""
+        found = cls._read(text, tuple(names))
+        if not found.names:
+            raise mistake(text, 0, "it names no parameter, so it says nothing about a point")
+        return found
+
+    @classmethod
+    def _read(cls, text: str, names: tuple[str, ...]) -> Expression:
+        reader = Reader(text, names)
+        root, parts = reader.read()
+        return cls(text=text, names=frozenset(reader.used), _root=root, _texts=parts)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @cached_property
+    def parts(self) -> tuple[Expression, ...]:
+        """The expressions that must all hold: those that `and` or a chain of comparisons joins, or this one alone."""
+        if len(self._texts) < 2:
+            return (self,)
+        return tuple(part for text in self._texts for part in Expression._read(text, tuple(self.names)).parts)
+
+    @cached_property
+    def compared(self) -> dict[str, tuple[Scalar, ...]]:
+        """The constants that a parameter is compared with by ==, != or in: a value that it never takes is a typo."""
+        found: dict[str, list[Scalar]] = {}
+        for node in walk(self._root):
+            if isinstance(node, Member) and isinstance(node.item, Name):
+                found.setdefault(node.item.name, []).extend(constant.value for constant in node.values)
+            elif isinstance(node, Compare) and node.symbol in ("==", "!="):
+                for a, b in ((node.left, node.right), (node.right, node.left)):
+                    if isinstance(a, Name) and isinstance(b, Constant):
+                        found.setdefault(a.name, []).append(b.value)
+        return {name: tuple(values) for name, values in found.items()}
+
+    def holds(self, columns: Mapping[str, Array], active: Mapping[str, Truths] | None = None) -> Truths:
+        """Return where it holds, (n,).
+
+        `active` says where each parameter is active. Without it, None in a column stands for an inactive parameter.
+        """
+        return self._evaluated(columns, active)[0]
+
+    def violation(
+        self, columns: Mapping[str, Array], active: Mapping[str, Truths] | None = None
+    ) -> NDArray[np.float64]:
+        """Return by how much it fails, (n,): 0 exactly where it holds.
+
+        A comparison of numbers fails by their difference, any other by 1; `and` adds, `or` takes the least.
+        """
+        return self._evaluated(columns, active)[1]
+
+    def _evaluated(
+        self, columns: Mapping[str, Array], active: Mapping[str, Truths] | None
+    ) -> tuple[Truths, NDArray[np.float64]]:
+        missing = sorted(self.names - columns.keys())
+        if missing:
+            raise InvalidSpace(f"the constraint {self.text!r} needs a column for {missing}", key="constraints")
+        arrays = {name: _array(columns[name]) for name in sorted(self.names)}
+        n = len(next(iter(columns.values())))
+        if active is None:
+            missed = [np.asarray(np.equal(a, NONE)).astype(bool) for a in arrays.values() if a.dtype == object]
+        else:
+            missed = [~np.asarray(active[name], dtype=bool) for name in arrays if name in active]
+        applies = ~np.logical_or.reduce(missed) if missed else np.ones(n, dtype=bool)
+        if not applies.all():
+            arrays = {name: array[applies] for name, array in arrays.items()}
+        rows = Rows(self.text, arrays)
+        with np.errstate(all="ignore"):
+            truth = rows.truth(self._root)
+        m = int(applies.sum())
+        error = np.broadcast_to(truth.error, (m,))
+        if (error > 1).any():
+            raise rows.sentences[int(error[error > 1][0]) - 2]
+        held = np.ones(n, dtype=bool)
+        held[applies] = np.broadcast_to(truth.value, (m,)) & (error == 0)
+        lack = np.zeros(n)
+        lack[applies] = np.broadcast_to(truth.lack, (m,))
+        lack = np.where(np.isfinite(lack), lack, UNDEFINED_VIOLATION)
+        return held, np.where(held, 0.0, np.maximum(lack, SMALLEST_VIOLATION))
+
+    def linear(self) -> tuple[dict[str, float], float] | None:
+        """Return a and b if this is one linear inequality a·x <= b (< counts as <=), else None."""
+        root = self._root
+        if not isinstance(root, Compare) or root.symbol not in ORDERS:
+            return None
+        left, right = _linear(root.left), _linear(root.right)
+        if left is None or right is None:
+            return None
+        form = _added(left, right, -1.0) if root.symbol in ("<", "<=") else _added(right, left, -1.0)
+        slopes = {name: slope for name, slope in form.items() if name and slope}
+        if not slopes or not all(map(math.isfinite, form.values())):
+            return None
+        return slopes, 0.0 - form.get("", 0.0)
+
+
+def _linear(node: Node) -> dict[str, float] | None:
+    """Return a node as slopes by name, with the constant under the empty name; None if it is not linear."""
+    form: dict[str, float] | None = None
+    if isinstance(node, Constant) and isinstance(node.value, int | float):
+        form = {"": float(node.value)}
+    elif isinstance(node, Name):
+        form = {node.name: 1.0}
+    elif isinstance(node, Negative):
+        form = _scaled(_linear(node.item), -1.0)
+    elif isinstance(node, Sum):
+        form = _totalled(node.terms, node.signs)
+    elif isinstance(node, Call) and node.function == "sum":
+        form = _totalled(node.items, (1,) * len(node.items))
+    elif isinstance(node, Arithmetic):
+        form = _product(node)
+    return form
+
+
+def _totalled(items: tuple[Node, ...], signs: tuple[int, ...]) -> dict[str, float] | None:
+    total: dict[str, float] = {}
+    for item, sign in zip(items, signs, strict=True):
+        form = _linear(item)
+        if form is None:
+            return None
+        total = _added(total, form, float(sign))
+    return total
+
+
+def _product(node: Arithmetic) -> dict[str, float] | None:
+    """Return a product with a constant, or a quotient by one."""
+    left, right = _linear(node.left), _linear(node.right)
+    if left is None or right is None:
+        return None
+    if node.operator == "divide":
+        return _scaled(left, 1.0 / right[""]) if right.keys() == {""} and right[""] else None
+    if node.operator == "multiply" and right.keys() == {""}:
+        return _scaled(left, right[""])
+    return _scaled(right, left[""]) if node.operator == "multiply" and left.keys() == {""} else None
+
+
+def _scaled(form: dict[str, float] | None, factor: float) -> dict[str, float] | None:
+    return None if form is None else {name: slope * factor for name, slope in form.items()}
+
+
+def _added(a: dict[str, float], b: dict[str, float], factor: float) -> dict[str, float]:
+    return a | {name: a.get(name, 0.0) + factor * slope for name, slope in b.items()}
+
+
+def _array(given: Any) -> Array:
+    """Return a column as floats, or as objects if it may hold strings or None."""
+    array = np.asarray(given)
+    return array.astype(np.float64) if array.dtype.kind in "fiub" else array.astype(object)
