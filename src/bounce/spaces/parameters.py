@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 from bounce.errors import InvalidSpace
@@ -14,6 +14,7 @@ from bounce.spaces.numbers import Integer, Real
 __all__ = [
     "FIELDS",
     "GRID",
+    "OPTIONAL",
     "TYPES",
     "Binary",
     "Categorical",
@@ -29,6 +30,7 @@ __all__ = [
 
 TYPES: dict[str, type[Any]] = {t.type: t for t in (Real, Integer, Ordinal, Categorical, Binary)}
 FIELDS = {t.type: tuple(f.name for f in fields(t) if f.name != "name") for t in TYPES.values()}
+OPTIONAL = {t.type: {f.name for f in fields(t) if f.default is not MISSING} for t in TYPES.values()}
 
 
 def parameter_from_dict(document: Mapping[str, Any]) -> Parameter:
@@ -41,7 +43,7 @@ def parameter_from_dict(document: Mapping[str, Any]) -> Parameter:
     allowed = ("name", *FIELDS[type_name])
     given = {key: value for key, value in document.items() if key != "type"}
     unknown = [key for key in given if key not in allowed]
-    missing = [key for key in allowed if key not in given and key != "log"]
+    missing = [key for key in allowed if key not in given and key not in OPTIONAL[type_name]]
     if unknown or missing:
         raise InvalidSpace(
             f"a parameter of type {type_name!r} takes {list(allowed)}: "

@@ -157,7 +157,7 @@ class Space:
     @cached_property
     def _cells(self) -> tuple[NDArray[np.intp], tuple[NDArray[Any], ...]]:
         """The columns of real codes that stand for whole numbers, and what rounds them."""
-        found = [(j, p.cells, p.log, p.low, p.high) for j, p in enumerate(self.parameters) if p.cells]  # type: ignore[attr-defined]
+        found = [(j, p.cells, p.log, *p.rungs) for j, p in enumerate(self.parameters) if p.cells]  # type: ignore[attr-defined]
         columns = np.array([row[0] for row in found], dtype=np.intp)
         ends = np.array([row[1] for row in found]).reshape(len(found), 2).T
         return columns, (ends, *(np.array([row[i] for row in found]) for i in (2, 3, 4)))
@@ -183,8 +183,9 @@ class Space:
             "parameters": [
                 {"name": parameter.name, "type": parameter.type}
                 | {
-                    key: list(value) if isinstance(value := getattr(parameter, key), tuple) else value
+                    key: list(value) if isinstance(value, tuple) else value
                     for key in FIELDS[parameter.type]
+                    if (value := getattr(parameter, key)) is not None
                 }
                 for parameter in self.parameters
             ]
