@@ -18,8 +18,12 @@ from bounce.subspace.embedding import Embedding
 
 @st.composite
 def parameters(draw: st.DrawFn, name: str, *, discrete: bool = False) -> Parameter:
-    kinds = ["binary", "ordinal", "categorical", "integer"] + ([] if discrete else ["real", "wide"])
+    kinds = ["binary", "ordinal", "categorical", "integer", "steps"] + ([] if discrete else ["real", "wide", "ladder"])
     kind = draw(st.sampled_from(kinds))
+    return draw(stepped(name, few=kind == "steps")) if kind in ("steps", "ladder") else _plain(draw, name, kind)
+
+
+def _plain(draw: st.DrawFn, name: str, kind: str) -> Parameter:
     if kind == "binary":
         return Binary(name)
     if kind == "ordinal":
@@ -32,6 +36,21 @@ def parameters(draw: st.DrawFn, name: str, *, discrete: bool = False) -> Paramet
     if kind == "wide":
         return Integer(name, low, low + draw(st.integers(64, 10**6)), log=draw(st.booleans()))
     return Real(name, float(low), low + draw(st.floats(1e-3, 1e3)), log=draw(st.booleans()))
+
+
+@st.composite
+def stepped(draw: st.DrawFn, name: str, *, few: bool) -> Integer | Real:
+    """A number with a step or with digits, of few values or of many."""
+    rungs = draw(st.integers(1, 63) if few else st.integers(64, 10**6))
+    low, step, digits = draw(st.integers(-50, 50)), draw(st.integers(2, 99)), draw(st.integers(0, 4))
+    if draw(st.booleans()):
+        return Integer(name, low, low + rungs * step, step=step)
+    if draw(st.booleans()):
+        start, stop = (float(f"{x}e-{digits}") for x in (low, low + rungs * step))
+        return Real(name, start, stop, step=float(f"{step}e-{digits}"))
+    log = not few and draw(st.booleans())
+    first = abs(low) + 1 if log else low
+    return Real(name, float(f"{first}e-{digits}"), float(f"{first + rungs}e-{digits}"), log=log, digits=digits)
 
 
 @st.composite

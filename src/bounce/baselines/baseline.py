@@ -1,7 +1,8 @@
 """Baseline: an optimizer of another package, behind the same ask and tell as Bounce.
 
 For a given seed, every baseline first evaluates the same few points. A package sees a point as values on its own
-scales (`values_of`): numbers for reals and integers, positions in the list of values for all others.
+scales (`values_of`): numbers for reals and integers, rungs for numbers with steps (`Steps`), which are whole numbers
+too, and positions in the list of values for all others.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 
 from bounce.errors import InvalidInput, InvalidOption, InvalidTell, NothingToAsk
 from bounce.optimizer.options import whole
-from bounce.spaces.kinds import Codes
+from bounce.spaces.kinds import Codes, Parameter
 from bounce.spaces.space import Space
 from bounce.trial import Trial, finite, is_single, listed
 
@@ -34,20 +35,32 @@ def initial_points(space: Space, seed: int, n: int = INITIAL) -> Codes:
 
 
 def values_of(space: Space, row: Codes) -> list[Any]:
-    """Convert codes to what packages accept: numbers for reals and integers, positions in lists for all others."""
+    """Convert codes to what packages accept: numbers or rungs, and positions in lists for all others."""
     point = space.decode(row[None])[0]
-    return [
-        point[p.name] if p.type in ("real", "integer") else int(code)
-        for p, code in zip(space.parameters, row, strict=True)
-    ]
+    values: list[Any] = []
+    for parameter, code in zip(space.parameters, row, strict=True):
+        scale: Any = parameter
+        if is_stepped(parameter):
+            values.append(scale.rung_at(code))
+        else:
+            values.append(point[scale.name] if scale.type in ("real", "integer") else int(code))
+    return values
+
+
+def is_stepped(parameter: Parameter) -> bool:
+    """Return whether a parameter is a number with steps: a whole number from one rung to another."""
+    return getattr(parameter, "steps", None) is not None
 
 
 def codes_of(space: Space, values: Sequence[Any]) -> Codes:
     """Convert values on the packages' scales to codes; clip a number that rounding moved out of its range."""
     codes = []
     for parameter, value in zip(space.parameters, values, strict=True):
-        if parameter.type in ("real", "integer"):
-            scale: Any = parameter
+        scale: Any = parameter
+        if is_stepped(parameter):
+            first, last = scale.rungs
+            codes.append(scale.code_at(min(max(round(value), first), last)))
+        elif parameter.type in ("real", "integer"):
             codes.append(parameter.encode(min(max(value, scale.low), scale.high)))
         else:
             codes.append(float(value))

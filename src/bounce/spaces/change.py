@@ -115,6 +115,15 @@ def _condition(parameter: Any) -> str:
     return "always" if parameter.when is None else f"with {shown_condition(parameter)}"
 
 
+def _range(parameter: Any) -> str:
+    """Return the ends of a number and its steps."""
+    ends = f"from {parameter.low!r} to {parameter.high!r}"
+    if parameter.step is not None:
+        return f"{ends} in steps of {parameter.step!r}"
+    digits = getattr(parameter, "digits", None)
+    return ends if digits is None else f"{ends} with {digits} digits after the point"
+
+
 def _difference(old: Any, new: Any) -> str:
     """Return how a parameter differs from what it was."""
     name = old.name
@@ -126,7 +135,7 @@ def _difference(old: Any, new: Any) -> str:
         return f"{name} becomes {new!r} instead of {old!r}"
     if old.type in ("real", "integer"):
         log = "" if old.log == new.log else f", {'with' if new.log else 'without'} a log scale"
-        return f"{name} ranges from {new.low!r} to {new.high!r} instead of {old.low!r} to {old.high!r}{log}"
+        return f"{name} ranges {_range(new)} instead of {_range(old).removeprefix('from ')}{log}"
     before, after = ([parameter.decode(code) for code in parameter.all_codes()] for parameter in (old, new))
     parts = [f"gains {_shown(value)}" for value in after if value not in before]
     parts += [f"loses {_shown(value)}" for value in before if value not in after]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bounce.errors import InvalidPoint, InvalidSpace, quoted
-from bounce.spaces.kinds import Codes, Kind, When, check_name, checked_when, plain
+from bounce.spaces.kinds import Codes, Kind, Shown, When, check_name, checked_when, plain
 from bounce.trial import Scalar
 
 LONGEST_TEXT = 10_000  # characters of one choice: it is stored with every trial that has it
@@ -61,7 +61,7 @@ def _check_scalars(name: str, what: str, given: object) -> tuple[Scalar, ...]:
     return tuple(values)
 
 
-class _Choice:
+class _Choice(Shown):
     """A value out of a list; codes are positions in the list."""
 
     name: str
@@ -105,7 +105,7 @@ class _Choice:
         return np.arange(float(self.size))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ordinal(_Choice):
     """A value out of an ordered list."""
 
@@ -126,7 +126,7 @@ class Ordinal(_Choice):
         return self.values  # type: ignore[return-value]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Categorical(_Choice):
     """A value out of a list without an order."""
 
@@ -147,8 +147,8 @@ class Categorical(_Choice):
         return self.choices  # type: ignore[return-value]
 
 
-@dataclass(frozen=True)
-class Binary:
+@dataclass(frozen=True, repr=False)
+class Binary(Shown):
     """True or False; 0 and 1 are accepted."""
 
     name: str

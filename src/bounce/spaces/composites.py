@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bounce.errors import InvalidPoint, InvalidSpace, quoted
 from bounce.spaces.choices import Binary, Ordinal, _check_scalars
-from bounce.spaces.kinds import Codes, When, check_name, checked_when, plain
+from bounce.spaces.kinds import Codes, Shown, When, check_name, checked_when, plain
 from bounce.trial import Scalar
 
 MOST_MOVES = 400  # moves of one point; of more, a random part
@@ -45,7 +45,7 @@ def _count(name: str, key: str, given: object, low: int, high: int) -> int:
     return number
 
 
-class _Members:
+class _Members(Shown):
     """What the three have in common: a name, and a list of distinct members."""
 
     name: str
@@ -74,7 +74,7 @@ class _Members:
         return places
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Subset(_Members):
     """Some of a list: at least `at_least` and at most `at_most` of its members. A point has a list of them."""
 
@@ -154,7 +154,7 @@ class Subset(_Members):
         return _some(rows, rng=rng)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Mixture(_Members):
     """Fractions of components that add up to `total`, at most `most` of them above zero, in multiples of `step`.
 
@@ -293,7 +293,7 @@ class Mixture(_Members):
         return _some(moved[self.valid(moved)], rng=rng)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Permutation(_Members):
     """An order of items. A point has a list of them.
 

@@ -7,6 +7,7 @@ A code is one float per variable. A variable of kind real has codes in [0, 1] on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -76,6 +77,14 @@ class Parameter(Protocol):
 
     def all_codes(self) -> Codes:
         """Return one code per native value, if these are finitely many."""
+
+
+class Shown:
+    """A dataclass whose text leaves out what it does not have."""
+
+    def __repr__(self) -> str:
+        given = ((f.name, getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in given if value is not None)})"
 
 
 def on_grid(u: Codes) -> Codes:

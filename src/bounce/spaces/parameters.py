@@ -16,7 +16,7 @@ __all__ = [
     "COMPOSITES",
     "FIELDS",
     "GRID",
-    "NEEDED",
+    "OPTIONAL",
     "TYPES",
     "Binary",
     "Categorical",
@@ -36,18 +36,17 @@ __all__ = [
 
 TYPES: dict[str, type[Any]] = {t.type: t for t in (Real, Integer, Ordinal, Categorical, Binary, *COMPOSITES)}
 FIELDS = {t.type: tuple(f.name for f in fields(t) if f.name != "name") for t in TYPES.values()}
-NEEDED = {t.type: tuple(f.name for f in fields(t) if f.default is MISSING and f.name != "name") for t in TYPES.values()}
+OPTIONAL = {t.type: {f.name for f in fields(t) if f.default is not MISSING} for t in TYPES.values()}
 
 
 def document_of(parameter: Parameter) -> dict[str, Any]:
-    """Return a parameter as JSON values, without a condition if it has none."""
+    """Return a parameter as JSON values, without what it does not have."""
     document: dict[str, Any] = {"name": parameter.name, "type": parameter.type}
     for key in FIELDS[parameter.type]:
         value = getattr(parameter, key)
-        document[key] = list(value) if isinstance(value, tuple) else value
-    if parameter.when is None:
-        del document["when"]
-    else:
+        if value is not None:
+            document[key] = list(value) if isinstance(value, tuple) else value
+    if parameter.when is not None:
         document["when"] = {name: list(values) for name, values in dict(parameter.when).items()}
     return document
 
@@ -62,7 +61,7 @@ def parameter_from_dict(document: Mapping[str, Any]) -> Parameter:
     allowed = ("name", *FIELDS[type_name])
     given = {key: value for key, value in document.items() if key != "type"}
     unknown = [key for key in given if key not in allowed]
-    missing = [key for key in ("name", *NEEDED[type_name]) if key not in given]
+    missing = [key for key in allowed if key not in given and key not in OPTIONAL[type_name]]
     if unknown or missing:
         raise InvalidSpace(
             f"a parameter of type {type_name!r} takes {list(allowed)}: "

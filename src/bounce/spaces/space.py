@@ -315,7 +315,7 @@ class Space:
     @cached_property
     def _cells(self) -> tuple[NDArray[np.intp], tuple[NDArray[Any], ...]]:
         """The columns of real codes that stand for whole numbers, and what rounds them."""
-        found = [(j, p.cells, p.log, p.low, p.high) for j, p in enumerate(self.variables) if p.cells]  # type: ignore[attr-defined]
+        found = [(j, p.cells, p.log, *p.rungs) for j, p in enumerate(self.variables) if p.cells]  # type: ignore[attr-defined]
         columns = np.array([row[0] for row in found], dtype=np.intp)
         ends = np.array([row[1] for row in found]).reshape(len(found), 2).T
         return columns, (ends, *(np.array([row[i] for row in found]) for i in (2, 3, 4)))

@@ -209,8 +209,9 @@ class Structure:
         if exact:
             unique, of = np.unique(own, return_inverse=True)
             return np.array([variable.decode(code) for code in unique])[of]
-        if scale.cells is not None and scale.type == "integer" and getattr(scale, "step", None) is None:
-            return np.asarray(rounded(own, scale.cells, scale.log, scale.low, scale.high))
+        if scale.cells is not None:
+            rungs = rounded(own, scale.cells, scale.log, *scale.rungs)
+            return np.asarray(float(scale.steps.start) + rungs * float(scale.steps.step))
         if scale.log:
             return np.asarray(np.exp(np.log(scale.low) * (1.0 - own) + np.log(scale.high) * own))
         return np.asarray(scale.low * (1.0 - own) + scale.high * own)

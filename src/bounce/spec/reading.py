@@ -367,14 +367,16 @@ def parsed(parameter: Parameter, cell: str) -> Any:
         if cell.lower() in TRUE + FALSE:
             return cell.lower() in TRUE
         raise InvalidPoint(f"{parameter.name!r} must be true or false, not {cell!r}", parameter=parameter.name)
-    if not parameter.cardinality or parameter.type == "integer":
+    if parameter.type in ("real", "integer"):
         found = number(cell)
         if found is None:
             raise InvalidPoint(
                 f"{parameter.name!r} must be a number, not {cell!r}{_decimal_point(cell)}", parameter=parameter.name
             )
         found = int(found) if parameter.type == "integer" and found.is_integer() else found
-        parameter.encode(found)
+        code = parameter.encode(found)
+        if getattr(parameter, "steps", None) is not None:
+            return parameter.decode(code)
         return int(found) if parameter.type == "integer" else found
     values = _choices(parameter)
     for value in values:

@@ -22,7 +22,7 @@ from bounce.running.command import Command, seconds
 from bounce.running.evaluation import Evaluator
 from bounce.running.imported import Imported
 from bounce.spaces.kinds import Parameter
-from bounce.spaces.parameters import FIELDS, NEEDED, parameter_from_dict
+from bounce.spaces.parameters import FIELDS, OPTIONAL, parameter_from_dict
 from bounce.spaces.space import Space
 from bounce.spec.positions import Path as Keys
 from bounce.spec.positions import lines_of
@@ -311,8 +311,8 @@ class _Document:
                 fits = ", ".join(allowed)
                 raise self.error(f"{name!r}: type {kind!r} has no key {key!r}; its keys are {fits}", *where, key)
         self._refuse_unknown(table, allowed, *where)
-        for key in NEEDED[kind]:
-            if key not in table:
+        for key in allowed:
+            if key not in table and key != "default" and key not in OPTIONAL[kind]:
                 raise self.error(f"{name!r}: a parameter of type {kind!r} needs {key!r}", *where)
         for key in ("values", "choices"):
             entries = table.get(key, [])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bounce.baselines.baseline import INITIAL, Baseline, codes_of, quiet, require, values_of
+from bounce.baselines.baseline import INITIAL, Baseline, codes_of, is_stepped, quiet, require, values_of
 from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 
@@ -24,7 +24,8 @@ class Nevergrad(Baseline):
         with quiet(self.seed):
             import nevergrad as ng
 
-            plain = [j for j, p in enumerate(space.parameters) if p.type == "real" and not p.log]
+            numbers = [j for j, p in enumerate(space.parameters) if p.type == "real" and not is_stepped(p)]
+            plain = [j for j in numbers if not space.parameters[j].log]
             self._plain = np.array(plain, dtype=np.intp)
             self._others = [j for j in range(len(space)) if j not in set(plain)]
             parameters: list[Any] = [space.parameters[j] for j in plain]
@@ -60,6 +61,10 @@ class Nevergrad(Baseline):
 def _kind(parameter: Any) -> Any:
     import nevergrad as ng
 
+    if is_stepped(parameter):
+        low, high = parameter.rungs
+        scale = ng.p.Log if parameter.log else ng.p.Scalar
+        return scale(lower=low, upper=high).set_integer_casting()
     match parameter.type:
         case "real":
             return ng.p.Log(lower=parameter.low, upper=parameter.high)

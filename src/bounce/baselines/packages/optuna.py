@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bounce.baselines.baseline import INITIAL, Baseline, codes_of, quiet, require, values_of
+from bounce.baselines.baseline import INITIAL, Baseline, codes_of, is_stepped, quiet, require, values_of
 from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 
@@ -41,6 +41,8 @@ class OptunaBaseline(Baseline):
 def _distribution(parameter: Any) -> Any:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
+    if is_stepped(parameter):
+        return IntDistribution(*parameter.rungs, log=parameter.log)
     match parameter.type:
         case "real":
             return FloatDistribution(parameter.low, parameter.high, log=parameter.log)

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from bounce.baselines.baseline import INITIAL, Baseline, codes_of, quiet, require, values_of
+from bounce.baselines.baseline import INITIAL, Baseline, codes_of, is_stepped, quiet, require, values_of
 from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 
@@ -71,6 +71,8 @@ def _hyperparameter(name: str, parameter: Any) -> Any:
     from ConfigSpace import UniformFloatHyperparameter as Float
     from ConfigSpace import UniformIntegerHyperparameter as Int
 
+    if is_stepped(parameter):
+        return Int(name, *parameter.rungs, log=parameter.log)
     match parameter.type:
         case "real":
             return Float(name, parameter.low, parameter.high, log=parameter.log)
