@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import signal
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from bounce.spaces.kinds import Kind
 from bounce.spec.reading import Table, parsed
 from bounce.spec.tables import form
 from spaces import generators, spaces, stepped
+from terminal import Terminal
 
 
 def wrong(value: Any) -> Any:
@@ -276,3 +279,113 @@ def test_a_change_of_steps_keeps_what_still_fits() -> None:
     assert is_on_grid(coarse.parameters[0], trial.point["x"])
     digits = Space([Real("x", 0, 1, digits=2), Integer("n", 0, 64)])
     assert "with 2 digits after the point" in Change(fine, digits, {}).sentences[0]
+
+
+# Specs and sheets, from the command line
+
+PARAMETERS = """
+[[parameters]]
+name = "dose"
+type = "real"
+low = 0
+high = 1
+step = 0.05
+
+[[parameters]]
+name = "rate"
+type = "real"
+low = 0.001
+high = 1
+log = true
+digits = 3
+
+[[parameters]]
+name = "fine"
+type = "real"
+low = -1
+high = 1
+step = 0.001
+
+[[parameters]]
+name = "width"
+type = "integer"
+low = 8
+high = 64
+step = 8
+
+[[parameters]]
+name = "wide"
+type = "integer"
+low = 0
+high = 5000
+step = 25
+"""
+PROGRAM = """
+import os, pathlib, signal, sys
+dose, rate, width, trial = map(float, sys.argv[1:4] + [os.environ["BOUNCE_TRIAL"]])
+killed = pathlib.Path("killed")
+if trial == 9 and pathlib.Path("to-kill").exists() and not killed.exists():
+    killed.touch()
+    os.kill(os.getppid(), signal.SIGKILL)
+print((dose - 0.35) ** 2 + abs(rate - 0.02) + width / 64)
+"""
+COMMAND = [sys.executable, "program.py", "{dose}", "{rate}", "{width}"]
+
+
+def test_a_spec_runs_on_the_grid_and_a_killed_run_continues_there(bounce: Terminal) -> None:
+    (bounce.folder / "program.py").write_text(PROGRAM)
+    for name in ("whole", "killed"):
+        bounce.spec(name, command=COMMAND, parameters=PARAMETERS, budget=16)
+    assert bounce("run", "whole.toml", "--quiet").code == 0
+    (bounce.folder / "to-kill").touch()
+    with bounce.start("run", "killed.toml", "--quiet") as process:
+        process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert bounce("run", "killed.toml", "--quiet").code == 0
+    whole, killed = ([trial["point"] for trial in bounce.trials(f"{name}.toml")] for name in ("whole", "killed"))
+    assert_on_grid(whole)
+    assert len(whole) == 16
+    assert killed == whole
+
+
+def test_a_study_by_hand_goes_through_sheets_and_processes(bounce: Terminal) -> None:
+    bounce.spec("hand", command=None, parameters=PARAMETERS, budget=12, batch_size=3)
+    for _ in range(4):
+        sheet = bounce("ask", "hand.toml", "--format", "csv").out
+        lines = sheet.splitlines()
+        values = [f"{line}{len(line)}.5" for line in lines[1:]]
+        (bounce.folder / "results.csv").write_text("\n".join([lines[0], *values]))
+        said = bounce("tell", "hand.toml", "results.csv")
+        assert said.out.startswith("3 stored"), said.err
+    points = [trial["point"] for trial in bounce.trials("hand.db")]
+    assert len({json.dumps(point) for point in points}) == 12
+    assert_on_grid(points)
+    (bounce.folder / "past.csv").write_text("dose,rate,fine,width,wide,value\n0.30000000000000004,0.02,0.5,16,25,2\n")
+    assert bounce("add", "hand.toml", "past.csv").code == 0
+    assert bounce.trials("hand.db")[-1]["point"]["dose"] == 0.3
+    (bounce.folder / "past.csv").write_text("dose,rate,fine,width,wide,value\n0.3,0.02,0.5,12,25,2\n")
+    refusal = bounce("add", "hand.toml", "past.csv")
+    assert refusal.code == 2
+    assert "not 12; the nearest values are 8 and 16" in refusal.err
+
+
+def test_a_spec_with_another_step_asks_for_a_change(bounce: Terminal) -> None:
+    (bounce.folder / "program.py").write_text(PROGRAM)
+    bounce.spec(command=COMMAND, parameters=PARAMETERS, budget=6)
+    assert bounce("run", "a.toml", "--quiet").code == 0
+    bounce.spec(command=COMMAND, parameters=PARAMETERS.replace("step = 0.05", "step = 0.1"), budget=8)
+    refusal = bounce("run", "a.toml", "--quiet")
+    assert refusal.code == 2
+    assert "in steps of 0.1 instead of 0.0 to 1.0 in steps of 0.05" in refusal.err
+    assert bounce("run", "a.toml", "--quiet", "--change").code == 0
+    for trial in bounce.trials("a.db"):
+        tenths = trial["point"]["dose"] * 10
+        assert (trial["state"] == "outside") == (abs(tenths - round(tenths)) > 1e-9)
+
+
+def test_a_spec_with_a_wrong_step_is_refused_with_its_line(bounce: Terminal) -> None:
+    bounce.spec(command=COMMAND, parameters=PARAMETERS.replace("step = 0.05", "step = 0.3"))
+    said = bounce("run", "a.toml").err
+    assert (
+        "a.toml, line 9: 'dose': high must be low plus a multiple of the step 0.3, such as 0.9 or 1.2, not 1.0" in said
+    )

@@ -182,11 +182,20 @@ def best(
         bool,
         typer.Option("--by-model", help="Print the trial that the model believes to be the best: values may be lucky."),
     ] = False,
+    command: Annotated[
+        bool, typer.Option("--command", help="Print only its command, to paste into a shell. Needs the spec.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print the best trial so far."""
+    from bounce.errors import InvalidInput
+
+    if command and as_json:
+        raise InvalidInput("--command prints a line for a shell: leave out --json")
     with open_study(target, study) as opened:
-        if by_model:
+        if command:
+            _print_command(opened, target, by_model=by_model)
+        elif by_model:
             _print_recommendation(opened, as_json=as_json)
         else:
             print_result(opened, as_json=as_json)
@@ -409,6 +418,24 @@ def _print_trials(found: Sequence[Trial], form: Format, *, to_fill: bool = False
         print("no trial is pending" if to_fill else "no trials yet")
     else:
         show(found, Console(), to_fill=to_fill)
+
+
+def _print_command(opened: Study, target: Path, *, by_model: bool) -> None:
+    """Print the command of the best trial, with nothing around it."""
+    from bounce.errors import InvalidInput
+    from bounce.spec.spec import load
+
+    if target.suffix.lower() != ".toml":
+        raise InvalidInput(f"--command needs the spec, which has the command, and {target} is a study")
+    spec = load(target)
+    if spec.command is None:
+        raise InvalidInput(f"{target} has no command")
+    found = opened.recommend() if by_model else None
+    trial = opened.best if found is None else found.trial
+    if trial is None:
+        status = opened.status
+        raise InvalidInput(f"there are no values yet; {status.pending} pending, {status.failed} failed")
+    print(spec.command_line(trial.point, Path.cwd()))
 
 
 def _print_recommendation(opened: Study, *, as_json: bool) -> None:

@@ -11,11 +11,12 @@ import json
 import math
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +29,7 @@ from bounce.running.evaluation import Outcome, said
 from bounce.running.reaper import REAPER
 from bounce.running.template import Template
 from bounce.text import number, written
-from bounce.trial import Trial, finite
+from bounce.trial import Scalar, Trial, finite
 
 if TYPE_CHECKING:
     from bounce.spaces.space import Space
@@ -38,6 +39,7 @@ LONGEST_VARIABLE = 128 * 1024  # bytes of an environment variable on Linux, incl
 SEARCHED = 1024 * 1024  # bytes at the end of standard output that are searched for the value
 CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")  # control characters except tabs
 BINARY = re.compile(r"[\x00-\x06\x0e-\x1a\x1c-\x1f]")  # control characters that no terminal needs
+FLAGS = "flags"  # the placeholder of all flags that have none of their own
 QUOTED_LINES, QUOTED_CHARACTERS = 10, 1500  # how much of standard error a failure quotes
 
 
@@ -52,6 +54,10 @@ class Command:
     last line of standard output that is a number, or a JSON object with a number as `value`; a line with control
     characters is neither.
 
+    `flags` are binary parameters that stand for arguments: `{"lto": {"on": "-flto", "off": "-fno-lto"}}`. An argument
+    `{lto}` becomes what is on or off, split as a shell would, or no argument if that is empty. Inside a longer
+    argument, the text is inserted. `{flags}` stands for all flags without a placeholder of their own, in order.
+
     The program runs in `folder`; its own path, if it has a slash, is relative to that. Standard output and error are
     kept as `00017.out` and `00017.err` in `logs`. After `timeout` seconds the program and its children are killed.
     A copy, or an unpickled object, runs nothing and has not been stopped.
@@ -61,6 +67,7 @@ class Command:
     timeout: float | None = None
     folder: Path | None = None
     logs: Path | None = None
+    flags: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
     own_process: ClassVar[bool] = True
     _templates: tuple[Template, ...] = field(init=False, repr=False, compare=False)
     _groups: _Groups = field(init=False, repr=False, compare=False)
@@ -81,11 +88,12 @@ class Command:
         object.__setattr__(self, "timeout", seconds(self.timeout))
         object.__setattr__(self, "folder", Path("" if self.folder is None else self.folder).absolute())
         object.__setattr__(self, "logs", None if self.logs is None else Path(self.logs).absolute())
+        object.__setattr__(self, "flags", {name: _checked(name, flag) for name, flag in self.flags.items()})
         object.__setattr__(self, "_templates", templates)
         object.__setattr__(self, "_groups", _Groups())
 
     def __reduce__(self) -> tuple[type[Command], tuple[Any, ...]]:
-        return Command, (self.arguments, self.timeout, self.folder, self.logs)
+        return Command, (self.arguments, self.timeout, self.folder, self.logs, self.flags)
 
     def check(self, space: Space) -> None:
         """Refuse placeholders that name no parameter, and a program that does not exist."""
@@ -95,15 +103,57 @@ class Command:
     def check_placeholders(self, space: Space) -> None:
         """Refuse placeholders that name no parameter, and parameters with a value that cannot be an argument."""
         parameters = {parameter.name: parameter for parameter in space.parameters}
-        for template in self._templates:
-            for place in template.places:
-                parameter = parameters[place.resolved(parameters)[1]]
+        self._check_flags(space)
+        for name in self._named(parameters):
+            if name in parameters and name not in self.flags:
+                parameter = parameters[name]
                 values = map(parameter.decode, parameter.all_codes()) if parameter.cardinality else ()
                 for value in values:
                     if "\0" in written(value):
                         raise InvalidOption(
                             f"{parameter.name!r}: the value {value!r} contains NUL, so it cannot be an argument"
                         )
+
+    def _check_flags(self, space: Space) -> None:
+        """Refuse flags that are not binary, or that have no place in the command."""
+        types = {parameter.name: parameter.type for parameter in space.parameters}
+        named = self._named(types)
+        for name in self.flags:
+            if types.get(name) != "binary":
+                raise InvalidOption(f"the flag {name!r} must be a binary parameter")
+            if name not in named and (FLAGS in types or FLAGS not in named):
+                raise InvalidOption(
+                    f"{name!r} has on or off, but no place in the command: add the argument '{{{name}}}', or "
+                    f"'{{{FLAGS}}}' for all flags"
+                )
+
+    def _named(self, names: Mapping[str, Any]) -> set[str]:
+        """Return what the placeholders name, of these parameters and all flags together."""
+        known = dict.fromkeys((*names, *((FLAGS,) if self.flags else ())))
+        return {place.resolved(known)[1] for template in self._templates for place in template.places}
+
+    def unnamed(self, names: Sequence[str]) -> list[str]:
+        """Return the parameters that no argument shows: the program reads them from its input, or not at all."""
+        named = self._named(dict.fromkeys(names))
+        shown = named | (set(self.flags) if FLAGS in named and FLAGS not in names else set())
+        return [name for name in names if name not in shown]
+
+    def filled(self, point: Mapping[str, Scalar]) -> list[str]:
+        """Return the program and its arguments for a point."""
+        named = self._named(point)
+        texts = {name: flag["on" if point[name] else "off"] for name, flag in self.flags.items()}
+        values: dict[str, Scalar] = {**point, **texts}
+        together = bool(self.flags) and FLAGS not in point
+        if together:
+            values[FLAGS] = " ".join(text for name, text in texts.items() if name not in named and text)
+        arguments: list[str] = []
+        for template in self._templates:
+            name = None if template.whole is None else template.whole.resolved(values)[1]
+            if name in texts or (together and name == FLAGS):
+                arguments += shlex.split(template.filled(values))
+            else:
+                arguments.append(template.filled(values))
+        return arguments
 
     def check_program(self) -> None:
         """Refuse a program that does not exist or cannot be executed."""
@@ -161,7 +211,7 @@ class Command:
             out, err = (files.enter_context(self._log(trial, suffix)) for suffix in ("out", "err"))
             self._groups.refuse_if_stopped()
             process = subprocess.Popen(
-                [template.filled(trial.point) for template in self._templates],
+                self.filled(trial.point),
                 stdin=given,
                 stdout=out,
                 stderr=err,
@@ -238,6 +288,21 @@ class _Groups:
 def _kill(group: int) -> None:
     with suppress(ProcessLookupError, PermissionError):  # it has ended, or only zombies are left (macOS)
         os.killpg(group, signal.SIGKILL)
+
+
+def _checked(name: str, flag: object) -> dict[str, str]:
+    """Return what a flag is when on and when off; refuse what cannot be arguments."""
+    if not isinstance(flag, Mapping) or not flag or not flag.keys() <= {"on", "off"}:
+        raise InvalidOption(f"the flag {name!r} must have 'on', 'off' or both, not {quoted(flag)}")
+    texts = {key: flag.get(key, "") for key in ("on", "off")}
+    for key, text in texts.items():
+        if not isinstance(text, str) or "\0" in text:
+            raise InvalidOption(f"{name!r}: {key} must be a string without NUL, not {quoted(text)}")
+        try:
+            shlex.split(text)
+        except ValueError as error:
+            raise InvalidOption(f"{name!r}: {key} cannot be split into arguments: {error}: {text!r}") from None
+    return texts
 
 
 def seconds(timeout: object) -> float | None:

@@ -54,6 +54,11 @@ class Template:
         """The placeholders."""
         return [part for part in self.parts if isinstance(part, Place)]
 
+    @property
+    def whole(self) -> Place | None:
+        """The placeholder that is the whole argument, if one is."""
+        return self.parts[0] if len(self.parts) == 1 and isinstance(self.parts[0], Place) else None
+
     @classmethod
     def of(cls, argument: str) -> Template:
         """Read an argument; refuse braces that do not match."""

@@ -6,6 +6,7 @@ A spec with a mistake is refused before anything runs. The message names the fil
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import shlex
 import tomllib
@@ -26,6 +27,8 @@ from bounce.spaces.parameters import FIELDS, OPTIONAL, parameter_from_dict
 from bounce.spaces.space import Space
 from bounce.spec.positions import Path as Keys
 from bounce.spec.positions import lines_of
+from bounce.spec.shorthand import FLAGS, SEVERAL, spread
+from bounce.trial import Scalar
 
 RUN = ("budget", "batch_size", "seed", "direction")  # options at the top of the file
 HOW = ("workers", "timeout", "max_failures")  # how evaluations run
@@ -48,6 +51,8 @@ class Spec:
     max_failures: int | None = None
     objective: str | None = None
     command: tuple[str, ...] | None = None
+    flags: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The arguments that binary parameters stand for in the command."""
     start: tuple[dict[str, Any], ...] = ()
     """Points to try first, perhaps partial."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -74,7 +79,7 @@ class Spec:
             kept = (study or self.study).absolute()
             logs = kept.with_name(kept.name.removesuffix(".db") + ".trials")
             if self.command is not None:
-                command = Command(self.command, self.timeout, self.path.parent, logs)
+                command = Command(self.command, self.timeout, self.path.parent, logs, self.flags)
                 command.check(self.space)
                 return command
             if self.objective is not None:
@@ -84,6 +89,25 @@ class Spec:
         except InvalidInput as error:
             raise InvalidSpec(f"{_place(self.path, self.line)}: {error}", line=self.line) from error
         return None
+
+    def command_line(self, point: Mapping[str, Scalar], here: Path) -> str:
+        """Return the command for a point, as a line to paste into a shell in the folder `here`.
+
+        A program whose arguments do not show the whole point also gets it as a run would: on standard input and in the
+        environment variable `BOUNCE_POINT`.
+        """
+        if self.command is None:
+            raise InvalidInput(f"{self.path} has no command")
+        if point.keys() != {parameter.name for parameter in self.space.parameters}:
+            raise InvalidInput(
+                f"{self.path} has other parameters than the study: run it with --change, or undo the change"
+            )
+        command = Command(self.command, folder=self.path.parent, flags=self.flags)
+        line = shlex.join(command.filled(point))
+        if command.unnamed(list(point)):
+            document = shlex.quote(json.dumps(point))
+            line = f"printf '%s\\n' {document} | BOUNCE_POINT={document} {line}"
+        return line if here == self.path.parent else f"cd {shlex.quote(str(self.path.parent))} && {line}"
 
 
 def example() -> str:
@@ -168,12 +192,18 @@ class _Document:
         if "timeout" in document:
             with self.at("timeout"):
                 how["timeout"] = seconds(document["timeout"])
-        objective, command = self._objective(), self._command(space)
+        flags = self._flags()
+        objective, command = self._objective(), self._command(space, flags)
         if objective is not None and command is not None:
             raise self.error("a spec has an objective or a command, not both", "command")
         line = self.lines.get(("objective",) if command is None else ("command",))
         what: dict[str, Any] = {"objective": objective, "command": command, "line": line}
-        what |= {"start": self._start(space), "defaults": self._defaults(space)}
+        if flags and command is None:
+            place, table = next((place, table) for place, table in self._tables() if table["name"] in flags)
+            key = next(key for key in FLAGS if key in table)
+            sentence = f"{table['name']!r}: {key} is an argument of the command, but the spec has no command"
+            raise self.error(sentence, "parameters", place, key)
+        what |= {"flags": flags, "start": self._start(space), "defaults": self._defaults(space)}
         return Spec(self.path.absolute(), self._name(), space, options, **how, **what)
 
     def _refuse_unknown(self, table: Mapping[str, Any], allowed: Sequence[str], *where: str | int) -> None:
@@ -248,12 +278,32 @@ class _Document:
                 raise self.error(f"{name!r} is a parameter, so it is not fixed", "fixed", name)
         found = dict(fixed)
         parameters = {parameter.name: parameter for parameter in space.parameters}
-        for place, table in enumerate(self.document["parameters"]):
+        for place, table in self._tables():
             if "default" in table:
                 with self.at("parameters", place, "default"):
                     parameters[table["name"]].encode(table["default"])
                 found[table["name"]] = table["default"]
         return found
+
+    def _tables(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield a table for each parameter, with the place of the table that describes it."""
+        for place, table in enumerate(self.document["parameters"]):
+            where = ("parameters", place)
+            if not isinstance(table, dict):
+                raise self.error(f"a parameter must be a table with name and type, not {quoted(table)}", *where)
+            try:
+                found = spread(table)
+            except InvalidSpace as error:
+                raise self.error(
+                    str(error), *where, *([error.key] if error.key is not None and error.key in table else [])
+                ) from None
+            for single in found:
+                yield place, single
+
+    def _flags(self) -> dict[str, dict[str, str]]:
+        """Return the arguments that binary parameters stand for."""
+        tables = (table for _, table in self._tables() if any(key in table for key in FLAGS))
+        return {table["name"]: {key: table[key] for key in FLAGS if key in table} for table in tables}
 
     def _objective(self) -> str | None:
         objective = self.document.get("objective")
@@ -262,7 +312,7 @@ class _Document:
                 Imported(objective, self.path.parent)
         return objective
 
-    def _command(self, space: Space) -> tuple[str, ...] | None:
+    def _command(self, space: Space, flags: Mapping[str, Mapping[str, str]]) -> tuple[str, ...] | None:
         command = self.document.get("command")
         if command is None:
             return None
@@ -272,7 +322,7 @@ class _Document:
             if not isinstance(argument, str):
                 raise self.error(f"command must be a list of strings, not {quoted(argument)}", "command", place)
         with self.at("command"):
-            Command(command, folder=self.path.parent).check_placeholders(space)
+            Command(command, folder=self.path.parent, flags=flags).check_placeholders(space)
         return tuple(command)
 
     def _space(self) -> Space:
@@ -283,36 +333,33 @@ class _Document:
             raise self.error("parameters are missing: add a table [[parameters]] for each", "parameters")
         found: dict[str, int] = {}
         parameters = []
-        for place, table in enumerate(tables):
+        for place, table in self._tables():
             parameter = self._parameter(place, table)
             if parameter.name in found:
-                first = self.lines.get(("parameters", found[parameter.name], "name"))
+                other = self.document["parameters"][found[parameter.name]]
+                first = self.lines.get(("parameters", found[parameter.name], "names" if "names" in other else "name"))
+                key = "names" if "names" in self.document["parameters"][place] else "name"
                 also = "" if first is None else f" (the first is in line {first})"
-                raise self.error(f"two parameters are called {parameter.name!r}{also}", "parameters", place, "name")
+                raise self.error(f"two parameters are called {parameter.name!r}{also}", "parameters", place, key)
             found[parameter.name] = place
             parameters.append(parameter)
         return Space(parameters)
 
-    def _parameter(self, place: int, table: Any) -> Parameter:
+    def _parameter(self, place: int, table: dict[str, Any]) -> Parameter:
         where = ("parameters", place)
-        if not isinstance(table, dict):
-            raise self.error(f"a parameter must be a table with name and type, not {quoted(table)}", *where)
-        for key in ("name", "type"):
-            if key not in table:
-                raise self.error(f"a parameter lacks {key!r}", *where)
+        if "type" not in table:
+            raise self.error("a parameter lacks 'type'", *where)
         name, kind = table["name"], table["type"]
-        if not isinstance(name, str) or not name:
-            raise self.error(f"a parameter's name must be a non-empty string, not {quoted(name)}", *where, "name")
         if not isinstance(kind, str) or kind not in FIELDS:
             raise self.error(f"{name!r}: type must be one of {', '.join(FIELDS)}, not {quoted(kind)}", *where, "type")
-        allowed = ("name", "type", *FIELDS[kind], "default")
+        allowed = ("name", "type", *FIELDS[kind], *(FLAGS if kind == "binary" else ()), "default", *SEVERAL)
         for key in table:
-            if key not in allowed and any(key in keys for keys in FIELDS.values()):
+            if key not in allowed and any(key in keys for keys in (*FIELDS.values(), FLAGS)):
                 fits = ", ".join(allowed)
                 raise self.error(f"{name!r}: type {kind!r} has no key {key!r}; its keys are {fits}", *where, key)
         self._refuse_unknown(table, allowed, *where)
         for key in allowed:
-            if key not in table and key != "default" and key not in OPTIONAL[kind]:
+            if key in FIELDS[kind] and key not in table and key not in OPTIONAL[kind]:
                 raise self.error(f"{name!r}: a parameter of type {kind!r} needs {key!r}", *where)
         for key in ("values", "choices"):
             entries = table.get(key, [])
@@ -321,7 +368,7 @@ class _Document:
                     sentence = f"{name!r}: {key} must be strings, numbers or booleans, not {_toml_type(value)}"
                     raise self.error(sentence, *where, key, entry)
         try:
-            return parameter_from_dict({key: value for key, value in table.items() if key != "default"})
+            return parameter_from_dict({key: value for key, value in table.items() if key not in ("default", *FLAGS)})
         except InvalidSpace as error:
             at = [error.key] if error.key is not None and error.key in table else []
             raise self.error(str(error), *where, *at) from None
