@@ -100,7 +100,7 @@ def ask(
             if out:
                 said += f" ({out} pending: {shlex.join(['bounce', 'ask', '--pending', str(target)])} shows them)"
             raise NothingToAsk(said, reason=error.reason) from None
-        _print_trials(found, form, to_fill=True)
+        _print_trials(found, form, opened.space, to_fill=True)
 
 
 def _say_what_is_reserved(opened: Study, n: int | None) -> None:
@@ -172,7 +172,7 @@ def trials(
 ) -> None:
     """Print all trials of a study."""
     with open_study(target, study) as opened:
-        _print_trials(opened.trials, form)
+        _print_trials(opened.trials, form, opened.space)
 
 
 def best(
@@ -248,11 +248,14 @@ def export(
     """Write all trials to a CSV, JSON or Parquet file."""
     from bounce.cli.outputs import check_file
     from bounce.errors import InvalidInput
+    from bounce.spaces.leaves import flat_trials
     from bounce.spec import tables
 
     check_file(out, (".csv", ".json", ".parquet"), overwrite=overwrite)
     with open_study(target, study) as opened:
         found = opened.trials
+        if out.suffix.lower() != ".json":
+            found = flat_trials(opened.space, found)
     part = out.with_name(out.name + ".part")  # an existing file is replaced only by a complete one
     try:
         if out.suffix.lower() == ".parquet":
@@ -404,15 +407,18 @@ def described_study(described: Spec, path: Path, options: dict[str, Any], *, cha
     return Study.open(path, space=described.space, **settings)
 
 
-def _print_trials(found: Sequence[Trial], form: Format, *, to_fill: bool = False) -> None:
+def _print_trials(found: Sequence[Trial], form: Format, space: Space, *, to_fill: bool = False) -> None:
     from rich.console import Console
 
     from bounce.cli.sheet import show
+    from bounce.spaces.leaves import flat_trials
     from bounce.spec import tables
 
     if form is Format.json:
         sys.stdout.write(tables.to_json(found))
-    elif form is Format.csv:
+        return
+    found = flat_trials(space, found)
+    if form is Format.csv:
         sys.stdout.write(tables.form(found) if to_fill else tables.to_csv(found))
     elif not found:
         print("no trial is pending" if to_fill else "no trials yet")

@@ -442,7 +442,7 @@ class Bounce:
                 f"the state has version {state.get('version')!r}; this release reads versions 1 to {VERSION}"
             )
         try:
-            optimizer = cls._restored(upgraded(state))
+            optimizer = cls._restored(upgraded(state), space)
         except InvalidState:
             raise
         except (InvalidInput, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
@@ -452,9 +452,12 @@ class Bounce:
         return optimizer
 
     @classmethod
-    def _restored(cls, state: Mapping[str, Any]) -> Bounce:
+    def _restored(cls, state: Mapping[str, Any], given: Space | None) -> Bounce:
         optimizer = cls.__new__(cls)
-        optimizer._start(Space.from_dict(state["space"]), Options.of(state["options"]))
+        space = Space.from_dict(state["space"])
+        if given == space:
+            space = given  # which has the functions of its constraints
+        optimizer._start(space, Options.of(state["options"]))
         optimizer._rng.bit_generator.state = state["rng"]
         optimizer._head = head_from_dict(optimizer.space, state["head"])
         optimizer._ledger = Ledger.restored(optimizer.space, state["trials"], state["tells"])

@@ -29,7 +29,7 @@ from bounce.running.evaluation import Outcome, said
 from bounce.running.reaper import REAPER
 from bounce.running.template import Template
 from bounce.text import number, written
-from bounce.trial import Scalar, Trial, finite
+from bounce.trial import Trial, finite
 
 if TYPE_CHECKING:
     from bounce.spaces.space import Space
@@ -107,7 +107,7 @@ class Command:
         for name in self._named(parameters):
             if name in parameters and name not in self.flags:
                 parameter = parameters[name]
-                values = map(parameter.decode, parameter.all_codes()) if parameter.cardinality else ()
+                values = map(parameter.decode, parameter.all_codes()) if getattr(parameter, "cardinality", 0) else ()
                 for value in values:
                     if "\0" in written(value):
                         raise InvalidOption(
@@ -129,8 +129,18 @@ class Command:
 
     def _named(self, names: Mapping[str, Any]) -> set[str]:
         """Return what the placeholders name, of these parameters and all flags together."""
-        known = dict.fromkeys((*names, *((FLAGS,) if self.flags else ())))
+        known = self._known(names)
         return {place.resolved(known)[1] for template in self._templates for place in template.places}
+
+    def _known(self, names: Mapping[str, Any]) -> dict[str, None]:
+        return dict.fromkeys((*names, *((FLAGS,) if self.flags else ())))
+
+    def _is_active(self, template: Template, point: Mapping[str, Any]) -> bool:
+        """Return whether a point has all that an argument names; what it lacks, checked before, is inactive."""
+        try:
+            return all(place.resolved(self._known(point)) for place in template.places)
+        except InvalidOption:
+            return False
 
     def unnamed(self, names: Sequence[str]) -> list[str]:
         """Return the parameters that no argument shows: the program reads them from its input, or not at all."""
@@ -138,16 +148,17 @@ class Command:
         shown = named | (set(self.flags) if FLAGS in named and FLAGS not in names else set())
         return [name for name in names if name not in shown]
 
-    def filled(self, point: Mapping[str, Scalar]) -> list[str]:
-        """Return the program and its arguments for a point."""
-        named = self._named(point)
-        texts = {name: flag["on" if point[name] else "off"] for name, flag in self.flags.items()}
-        values: dict[str, Scalar] = {**point, **texts}
+    def filled(self, point: Mapping[str, Any]) -> list[str]:
+        """Return the program and its arguments for a point; one that names an inactive parameter is left out."""
+        templates = [template for template in self._templates if self._is_active(template, point)]
+        named = {place.resolved(self._known(point))[1] for template in templates for place in template.places}
+        texts = {name: flag["on" if point[name] else "off"] for name, flag in self.flags.items() if name in point}
+        values: dict[str, Any] = {**point, **texts}
         together = bool(self.flags) and FLAGS not in point
         if together:
             values[FLAGS] = " ".join(text for name, text in texts.items() if name not in named and text)
         arguments: list[str] = []
-        for template in self._templates:
+        for template in templates:
             name = None if template.whole is None else template.whole.resolved(values)[1]
             if name in texts or (together and name == FLAGS):
                 arguments += shlex.split(template.filled(values))

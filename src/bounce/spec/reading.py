@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from typing import Any
 from bounce.errors import InvalidPoint, InvalidTell
 from bounce.optimizer.ledger import Outcome
 from bounce.spaces.kinds import Parameter
+from bounce.spaces.leaves import flat_trials, folded, leaves
 from bounce.spaces.space import Space
 from bounce.text import number, written
 from bounce.trial import FACTS, STATES, Trial, column
@@ -64,7 +66,7 @@ class Table:
 
     @cached_property
     def _parameters(self) -> dict[str, Parameter]:
-        return {column(parameter.name): parameter for parameter in self.space.parameters}
+        return {column(parameter.name): parameter for parameter in leaves(self.space)}
 
     @cached_property
     def _choices(self) -> dict[str, dict[str, Any]]:
@@ -182,7 +184,7 @@ class Table:
         that were really used. `retried` has the reason of each failure after which a trial was retried: a row that says
         it again is older than that.
         """
-        by_id = {trial.id: trial for trial in trials}
+        by_id = {trial.id: trial for trial in flat_trials(self.space, trials)}
         told, seen = Told([], []), dict[int, int]()
         for line, cells in self._rows(("id", "value")):
             trial = self._trial(line, cells["id"], by_id)
@@ -240,12 +242,12 @@ class Table:
         """Return the point that was really used, if it is not the one that was asked for."""
         said = {name: cell for name, cell in cells.items() if not self._is_asked(trial, name, cell)}
         used = trial.point | self._settings(line, said)
-        known = [p for p in self.space.parameters if p.name in trial.point]  # a queued point may leave some open
+        known = [p for p in self._parameters.values() if p.name in trial.point]  # a queued point may leave some open
         differing = [p.name for p in known if _differs(p, used[p.name], trial.point[p.name])]
         if not differing:
             return None
         if trial.state == "pending" and as_used:
-            return trial.point | {name: used[name] for name in differing}
+            return folded(self.space, trial.point | {name: used[name] for name in differing})
         both = ", ".join(f"{n} is {written(used[n])}, not {written(trial.point[n])}" for n in differing)
         raise self._error(
             line,
@@ -301,7 +303,7 @@ class Table:
         past = Past()
         for line, cells in self._rows((*self._parameters, "value")):
             try:
-                point = self._settings(line, cells)
+                point = folded(self.space, self._settings(line, cells))
                 self._complete(line, point)
                 value = self._past_value(line, cells["value"])
                 sem = self._error_of(line, cells)
@@ -324,7 +326,8 @@ class Table:
         return self._number(line, cell)
 
     def _complete(self, line: int, point: Mapping[str, Any]) -> None:
-        missing = [parameter.name for parameter in self.space.parameters if parameter.name not in point]
+        active = self.space.active_names(point)
+        missing = [p.name for p in self.space.parameters if p.name in active and p.name not in point]
         if missing:
             raise self._error(line, f"the row has no value for {', '.join(map(repr, missing))}")
 
@@ -334,7 +337,7 @@ class Table:
         for line, cells in self._rows(()):
             if cells.get("value", "").strip():
                 raise self._error(line, "a point to try has no value yet: bounce add takes results")
-            found.append((self._settings(line, cells), self._notes(cells)))
+            found.append((folded(self.space, self._settings(line, cells)), self._notes(cells)))
         if not found:
             raise self._error(None, "the table has no rows below the header")
         return [point for point, _ in found], [notes for _, notes in found]
@@ -367,6 +370,12 @@ def parsed(parameter: Parameter, cell: str) -> Any:
         if cell.lower() in TRUE + FALSE:
             return cell.lower() in TRUE
         raise InvalidPoint(f"{parameter.name!r} must be true or false, not {cell!r}", parameter=parameter.name)
+    if parameter.type == "permutation":
+        try:
+            order = json.loads(cell)
+        except ValueError:
+            order = cell
+        return parameter.decode(parameter.encode(order))
     if parameter.type in ("real", "integer"):
         found = number(cell)
         if found is None:
@@ -392,6 +401,8 @@ def parsed(parameter: Parameter, cell: str) -> Any:
 
 def _differs(parameter: Parameter, used: Any, asked: Any) -> bool:
     """Return whether a setting is not the one that was asked for; spreadsheets round numbers when they save them."""
+    if parameter.type == "permutation":
+        return bool(used != asked)
     moved = abs(parameter.encode(used) - parameter.encode(asked))
     if parameter.type == "real":
         return moved > (CLOSE if abs(used - asked) <= ROUNDED * abs(asked) else 0)

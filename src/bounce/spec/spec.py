@@ -32,7 +32,7 @@ from bounce.trial import Scalar
 
 RUN = ("budget", "batch_size", "seed", "direction")  # options at the top of the file
 HOW = ("workers", "timeout", "max_failures")  # how evaluations run
-TOP = ("name", *RUN, *HOW, "objective", "command", "options", "parameters", "start", "fixed")
+TOP = ("name", *RUN, *HOW, "objective", "command", "options", "parameters", "constraints", "start", "fixed")
 OPTIONS = tuple(f.name for f in fields(Options) if f.name not in RUN)
 LONGEST_NAME = 200  # bytes: a file name has at most 255, and suffixes are added to this one
 
@@ -343,7 +343,22 @@ class _Document:
                 raise self.error(f"two parameters are called {parameter.name!r}{also}", "parameters", place, key)
             found[parameter.name] = place
             parameters.append(parameter)
-        return Space(parameters)
+        return self._structured(parameters)
+
+    def _structured(self, parameters: list[Parameter]) -> Space:
+        """Return the space of parameters, with the constraints of the document."""
+        constraints = self.document.get("constraints", [])
+        if not isinstance(constraints, list) or not all(isinstance(text, str) for text in constraints):
+            sentence = f"constraints must be a list of texts such as 'a + b <= 10', not {quoted(constraints)}"
+            raise self.error(sentence, "constraints")
+        try:
+            return Space(parameters, constraints=constraints)
+        except InvalidSpace as error:
+            names = [parameter.name for parameter in parameters]
+            if error.parameter in names and error.key is not None:
+                place = next(place for place, table in self._tables() if table["name"] == error.parameter)
+                raise self.error(str(error), "parameters", place, error.key) from None
+            raise self.error(str(error), *(["constraints"] if constraints else ["parameters"])) from None
 
     def _parameter(self, place: int, table: dict[str, Any]) -> Parameter:
         where = ("parameters", place)

@@ -1,0 +1,399 @@
+"""Spaces that say what people mean: constraints, conditions, subsets, mixtures and permutations."""
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bounce
+from bounce import (
+    Binary,
+    Bounce,
+    Categorical,
+    Integer,
+    InvalidPoint,
+    InvalidSpace,
+    InvalidState,
+    Mixture,
+    NothingToAsk,
+    Ordinal,
+    Permutation,
+    Real,
+    Space,
+    Study,
+    Subset,
+)
+from bounce.spaces.change import Change
+from bounce.spaces.leaves import flattened, folded, leaves
+from bounce.subspace.embedding import Embedding
+from spaces import generators
+
+MEMBERS = ["acid", "base", "salt", "oil", "wax", "dye"]
+
+
+def not_wet(point: dict[str, Any]) -> bool:
+    return not (point["solvent"] == "water" and point["heat"])
+
+
+@st.composite
+def structured(draw: st.DrawFn) -> Space:
+    """Draw a space with some of everything."""
+    parameters: list[Any] = [Categorical("solvent", ["water", "oil", "ether"]), Binary("heat"), Real("a", 0.0, 10.0)]
+    constraints: list[Any] = []
+    if draw(st.booleans()):
+        parameters.append(Real("power", 1.0, 100.0, log=True, when={"heat": True}))
+        if draw(st.booleans()):
+            parameters.append(Integer("cycles", 1, 5, when={"heat": True, "solvent": ["oil", "ether"]}))
+    if draw(st.booleans()):
+        low = draw(st.integers(0, 2))
+        parameters.append(Subset("additives", MEMBERS, at_most=draw(st.integers(max(low, 1), 4)), at_least=low))
+    if draw(st.booleans()):
+        most = draw(st.integers(1, 3))
+        parameters.append(Mixture("blend", ["x", "y", "z"], total=draw(st.sampled_from([1.0, 100.0])), most=most))
+    if draw(st.booleans()):
+        parameters.append(Permutation("order", list(range(draw(st.integers(2, 5))))))
+    if draw(st.booleans()):
+        parameters += [Real("dose", 0.0, 1.0, step=0.05), Integer("batch", 8, 64, step=8), Real("ph", 1, 9, digits=1)]
+        constraints.append("a + batch / 8 <= 12")
+    if draw(st.booleans()):
+        parameters += [Binary(f"f{i}") for i in range(draw(st.integers(3, 30)))]
+        constraints.append("count(f0, f1, f2) <= 1")
+    if draw(st.booleans()):
+        constraints.append("not (solvent == 'water' and heat)")
+    if draw(st.integers(0, 4)) == 0:
+        constraints.append(not_wet)
+    return Space(parameters, constraints=constraints)
+
+
+def objective(point: dict[str, Any]) -> float:
+    text = json.dumps(point, sort_keys=True)
+    return float(sum(map(ord, text)) % 101)
+
+
+def check(space: Space, point: dict[str, Any]) -> None:
+    """Fail if a point is not one of the space, by rules of its own."""
+    for parameter in space.parameters:
+        p: Any = parameter
+        on = all(name in point and point[name] in values for name, values in dict(p.when or ()).items())
+        assert (p.name in point) == on
+        if not on:
+            continue
+        value = point[p.name]
+        if p.type == "subset":
+            assert p.at_least <= len(value) <= p.at_most
+            assert set(value) <= set(p.members)
+            assert len(set(value)) == len(value)
+        elif p.type == "mixture":
+            assert math.isclose(sum(value.values()), p.total)
+            assert list(value) == list(p.components)
+            assert sum(x > 0 for x in value.values()) <= p.most
+            assert all(
+                x == round(x / p.step) * p.step or math.isclose(x, round(x / p.step) * p.step) for x in value.values()
+            )
+        elif p.type == "permutation":
+            assert sorted(value) == sorted(p.items)
+        elif p.name in ("dose", "batch", "ph"):
+            step = {"dose": 0.05, "batch": 8, "ph": 0.1}[p.name]
+            assert value == round(round(value / step) * step, 10)
+    names = {"a": point["a"], **{k: v for k, v in point.items() if isinstance(k, str)}}
+    texts = [str(constraint) for constraint in space.constraints]
+    if any("count" in text for text in texts):
+        assert point["f0"] + point["f1"] + point["f2"] <= 1
+    if any("batch" in text for text in texts):
+        assert names["a"] + names["batch"] / 8 <= 12
+    if any("water" in text or "not_wet" in text for text in texts):
+        assert not_wet(point)
+
+
+@settings(max_examples=12, deadline=None)
+@given(structured(), st.integers(0, 10**6), st.integers(1, 4))
+def test_whatever_is_proposed_is_a_new_point_of_the_space(space: Space, seed: int, batch: int) -> None:
+    optimizer = Bounce(space, 24, seed=seed, batch_size=batch)
+    seen = set()
+    while not optimizer.done:
+        for trial in optimizer.ask():
+            check(space, trial.point)
+            assert trial.point in space
+            key = json.dumps(trial.point, sort_keys=True)
+            assert key not in seen
+            seen.add(key)
+            optimizer.tell(trial, objective(trial.point))
+    assert len(seen) == 24
+
+
+@settings(max_examples=15, deadline=None)
+@given(structured(), generators())
+def test_points_come_back_from_their_codes_and_tables(space: Space, rng: np.random.Generator) -> None:
+    codes = space.sample(20, rng=rng)
+    points = space.decode(codes)
+    again = space.encode(points)
+    assert space.keys(again) == space.keys(codes)
+    assert space.decode(again) == points
+    assert Space.from_dict(json.loads(json.dumps(space.to_dict()))).to_dict() == space.to_dict()
+    names = {leaf.name for leaf in leaves(space)}
+    for point in points:
+        assert flattened(space, point).keys() <= names
+        assert folded(space, flattened(space, point)) == point
+
+
+@settings(max_examples=5, deadline=None)
+@given(structured(), st.integers(0, 10**6))
+def test_a_restored_run_continues_with_the_same_points(space: Space, seed: int) -> None:
+    whole, parts = (Bounce(space, 16, seed=seed) for _ in range(2))
+    for _ in range(16):
+        state = json.loads(json.dumps(parts.state_dict()))
+        parts = Bounce.from_state_dict(state, space=space)
+        (one,), (other,) = whole.ask(), parts.ask()
+        assert one.point == other.point
+        whole.tell(one, objective(one.point))
+        parts.tell(other, objective(other.point))
+
+
+@settings(max_examples=15, deadline=None)
+@given(structured(), generators())
+def test_what_a_structure_names_never_shares_a_bin(space: Space, rng: np.random.Generator) -> None:
+    embedding = Embedding.random(space, 2, rng=rng)
+    alone = {int(part[0]) for part in embedding.members if len(part) == 1}
+    assert set(space.apart.tolist()) <= alone
+    child = embedding.split(1, rng=rng)
+    z = embedding.latent.sample(5, rng=rng)
+    x = embedding.up(z)
+    again, inside = child.down(x)
+    assert inside.all()
+    assert np.array_equal(child.up(again), x)
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        Subset("s", MEMBERS, at_most=3, at_least=1),
+        Mixture("m", ["a", "b", "c"], most=2, step=0.25),
+        Permutation("p", list("wxyz")),
+    ],
+    ids=str,
+)
+def test_a_composite_has_as_many_values_as_it_says_and_reaches_them_all(parameter: Any) -> None:
+    rng = np.random.default_rng(0)
+    drawn = {tuple(row) for row in parameter.draw(3000, rng=rng).tolist()}
+    assert len(drawn) == parameter.size
+    grid = np.array(list(itertools.product(*(range(int(v.size)) for v in parameter.variables))), dtype=float)
+    assert int(parameter.valid(grid).sum()) == parameter.size
+    reached, front = {next(iter(drawn))}, [next(iter(drawn))]
+    while front:  # moves connect all values
+        for row in parameter.moves(np.array(front.pop()), rng=rng).tolist():
+            if tuple(row) not in reached:
+                reached.add(tuple(row))
+                front.append(tuple(row))
+    assert reached == drawn
+
+
+def test_permutations_are_as_far_apart_as_pairs_are_in_another_order() -> None:
+    parameter = Permutation("p", list(range(6)))
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        one, other = rng.permutation(6).tolist(), rng.permutation(6).tolist()
+        pairs = itertools.combinations(range(6), 2)
+        kendall = sum((one.index(i) < one.index(j)) != (other.index(i) < other.index(j)) for i, j in pairs)
+        assert kendall == np.abs(np.array(parameter.encode(one)) - parameter.encode(other)).sum()
+
+
+def test_an_inactive_parameter_makes_no_two_points_different() -> None:
+    space = Space([Categorical("kernel", ["rbf", "linear"]), Integer("depth", 1, 3, when={"kernel": "rbf"})])
+    assert space.size == 4
+    optimizer = Bounce(space, 10, seed=0)
+    points = []
+    while not optimizer.done:
+        (trial,) = optimizer.ask()
+        points.append(trial.point)
+        optimizer.tell(trial, len(points))
+    assert sorted(map(str, points)) == sorted(
+        map(str, [{"kernel": "linear"}, *({"kernel": "rbf", "depth": depth} for depth in (1, 2, 3))])
+    )
+    with pytest.raises(NothingToAsk):
+        optimizer.ask()
+
+
+def test_nested_conditions_follow_their_parents() -> None:
+    space = Space(
+        [
+            Binary("deep", when={"use": True}),
+            Real("rate", 0, 1, when={"deep": True}),
+            Binary("use"),
+        ]
+    )
+    assert {"use": False} in space
+    assert {"use": True, "deep": False} in space
+    assert {"use": True, "deep": True, "rate": 0.5} in space
+    assert {"use": False, "deep": True, "rate": 0.5} not in space
+    with pytest.raises(InvalidPoint, match="'rate' is inactive here: it needs deep = True"):
+        space.encode([{"use": True, "deep": False, "rate": 0.5}])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ([Real("x", 0, 1, when={"y": 1})], "'x' depends on 'y', which is not a parameter"),
+        ([Real("x", 0, 1, when={"y": 0.5}), Real("y", 0, 1)], "must be categorical, ordinal, binary or an integer"),
+        ([Real("x", 0, 1, when={"y": 3}), Ordinal("y", [1, 2])], "'y' must be one of"),
+        ([Binary("x", when={"y": True}), Binary("y", when={"x": True})], "must not go in a circle"),
+    ],
+)
+def test_conditions_that_cannot_be_are_refused(parameters: list[Any], said: str) -> None:
+    with pytest.raises(InvalidSpace, match=said):
+        Space(parameters)
+
+
+def test_a_condition_on_itself_or_on_nothing_is_refused() -> None:
+    with pytest.raises(InvalidSpace, match="cannot depend on itself"):
+        Binary("x", when={"x": True})
+    with pytest.raises(InvalidSpace, match="such as"):
+        Binary("x", when={})
+    with pytest.raises(InvalidSpace, match="'y' needs at least one value"):
+        Binary("x", when={"y": []})
+
+
+def test_a_space_without_an_allowed_point_names_the_constraint_that_excludes_most() -> None:
+    with pytest.raises(InvalidSpace, match=r"'a > 20' excludes most: 100 %"):
+        Space([Real("a", 0, 10), Real("b", 0, 10)], constraints=["a + b <= 15", "a > 20"])
+
+
+def test_a_tiny_allowed_part_is_found_and_searched() -> None:
+    names = [f"x{i}" for i in range(8)]
+    space = Space([Real(name, 0, 1) for name in names], constraints=[f"{' + '.join(names)} <= 0.5"])
+    assert space.uniform(10_000, rng=np.random.default_rng(0)).sum(axis=1).min() > 0.5  # drawing finds none
+    result = bounce.minimize(lambda p: sum((p[n] - i / 56) ** 2 for i, n in enumerate(names)), space, budget=60, seed=0)
+    assert all(sum(trial.point.values()) <= 0.5 for trial in result.trials)
+    assert result.best is not None
+    assert result.best.value is not None
+    assert result.best.value < 0.01  # a point of the allowed part is 0.02 away on average
+
+
+def test_a_point_that_breaks_a_constraint_is_refused_by_name() -> None:
+    space = Space([Real("a", 0, 10), Real("b", 0, 10)], constraints=["2 * a + b <= 10"])
+    optimizer = Bounce(space, 10, seed=0)
+    with pytest.raises(InvalidPoint, match=r"breaks the constraint '2 \* a \+ b <= 10'"):
+        optimizer.add([{"a": 9, "b": 9}], [1.0])
+    with pytest.raises(InvalidPoint, match="breaks the constraint"):
+        optimizer.enqueue({"a": 9, "b": 9})
+    with pytest.raises(InvalidPoint, match="no completion that satisfies all constraints was found"):
+        optimizer.enqueue({"a": 9})
+    assert not optimizer.trials
+
+
+def test_partial_starts_are_completed_inside_the_constraints() -> None:
+    space = Space(
+        [Real("a", 0, 10), Real("b", 0, 10), Categorical("k", ["x", "y"]), Real("g", 0, 1, when={"k": "y"})],
+        constraints=["a + b <= 5"],
+    )
+    optimizer = Bounce(space, 10, seed=0)
+    optimizer.enqueue([{"a": 4.9}, {"g": 0.25}])
+    first, second = optimizer.ask(2)
+    assert first.point["a"] == 4.9
+    assert first.point in space
+    assert second.point["g"] == 0.25
+    assert second.point["k"] == "y"
+
+
+def test_a_better_point_beyond_a_constraint_is_not_found_but_that_on_it_is() -> None:
+    space = Space([Real("a", 0, 10), Real("b", 0, 10)], constraints=["2 * a + b <= 10"])
+    result = bounce.maximize(lambda p: p["a"] + p["b"], space, budget=25, seed=0)
+    assert result.best is not None
+    assert result.best.value is not None
+    assert 9.9 < result.best.value <= 10
+
+
+def test_a_function_can_be_a_constraint_of_a_study(tmp_path: Path) -> None:
+    space = Space([Categorical("solvent", ["water", "oil"]), Binary("heat")], constraints=[not_wet])
+    with Study.open(tmp_path / "s.db", space=space, budget=4, seed=0) as study:
+        assert study.run(objective).best is not None
+        assert len(study.trials) == 3
+    wider = Space([Categorical("solvent", ["water", "oil"]), Binary("heat"), Real("x", 0, 1)], constraints=[not_wet])
+    for budget in (3, 6):  # the second time, the study is resumed with the same function
+        with Study.open(tmp_path / "w.db", space=wider, budget=budget, seed=0) as study:
+            study.extend(budget)
+            assert all(not_wet(trial.point) for trial in study.run(objective).trials)
+    with Study.open(tmp_path / "s.db") as study:  # reading needs no function ...
+        assert len(study.trials) == 3
+        study.extend(9)
+        with pytest.raises(InvalidSpace, match="open the study with the space in Python"):  # ... proposing does
+            study.ask()
+
+
+def test_another_constraint_is_another_space() -> None:
+    one = Space([Real("a", 0, 1)], constraints=["a <= 0.5"])
+    state = Bounce(one, 5, seed=0).state_dict()
+    with pytest.raises(InvalidState, match=r"its constraints are 'a <= 0\.5', those of the given space 'a <= 0.6'"):
+        Bounce.from_state_dict(state, space=Space([Real("a", 0, 1)], constraints=["a <= 0.6"]))
+
+
+def test_a_new_constraint_leaves_out_the_trials_that_break_it() -> None:
+    old = Space([Real("a", 0, 10), Binary("b")])
+    optimizer = Bounce(old, 20, seed=0)
+    for trial in optimizer.ask(8):
+        optimizer.tell(trial, trial.point["a"])
+    new = Space([Real("a", 0, 10), Binary("b")], constraints=["a <= 5"])
+    outside = optimizer.change(new)
+    assert {trial.point["a"] > 5 for trial in outside} == {True}
+    assert Change(old, new, {}).sentences == ["the constraint 'a <= 5' is added"]
+    assert all(trial.point["a"] <= 5 for trial in optimizer.ask(5))
+
+
+def test_subsets_and_mixtures_are_optimized_better_than_by_random_search() -> None:
+    worth = {name: (7 * i) % 6 for i, name in enumerate(MEMBERS)}
+    best = {"x": 0.2, "y": 0.5, "z": 0.3}
+    space = Space(
+        [Subset("s", MEMBERS, at_most=3), Mixture("m", list(best), step=0.05), Permutation("p", list("abcde"))]
+    )
+
+    def loss(p: dict[str, Any]) -> float:
+        wrong = sum(abs(i - "abcde".index(item)) for i, item in enumerate(p["p"]))
+        return wrong - sum(worth[m] for m in p["s"]) + 10 * sum(abs(p["m"][k] - best[k]) for k in best)
+
+    result = bounce.minimize(loss, space, budget=60, seed=0)
+    rng = np.random.default_rng(0)
+    random = min(loss(point) for point in space.decode(space.sample(600, rng=rng)))
+    assert result.best is not None
+    assert result.best.value is not None
+    assert result.best.value < random
+
+
+def test_what_is_wrong_with_a_composite_is_said() -> None:
+    space = Space([Subset("s", MEMBERS, at_most=2), Mixture("m", ["x", "y"], step=0.1), Permutation("p", [1, 2, 3])])
+    good = {"s": ["oil"], "m": {"x": 0.3, "y": 0.7}, "p": [3, 1, 2]}
+    assert space.decode(space.encode([good])) == [good]
+    for change, said in [
+        ({"s": MEMBERS[:3]}, "'s' must have 0 to 2 members, not 3"),
+        ({"s": ["gold"]}, "'s' has no 'gold', only"),
+        ({"s": "oil"}, "'s' must be a list of members, not 'oil'"),
+        ({"s": ["oil", "oil"]}, "an entry twice"),
+        ({"m": {"x": 0.3}}, "'m' must add up to 1.0, not 0.3"),
+        ({"m": {"x": 0.25, "y": 0.75}}, "'x' must be a multiple of 0.1"),
+        ({"m": {"w": 1.0}}, "'m' has no 'w'"),
+        ({"m": [1]}, "'m' must be a dict of fractions"),
+        ({"p": [1, 2]}, "'p' must name every item once"),
+    ]:
+        with pytest.raises(InvalidPoint, match=said):
+            space.encode([good | change])
+    with pytest.raises(InvalidSpace, match="total must be a multiple of step"):
+        Mixture("m", ["x", "y"], step=0.3)
+    with pytest.raises(InvalidSpace, match="at_most must be a whole number from 2 to 6, not 1"):
+        Subset("s", MEMBERS, at_most=1, at_least=2)
+    with pytest.raises(InvalidSpace, match="at most 50 items, not 51"):
+        Permutation("p", list(range(51)))
+
+
+def test_members_can_be_named_in_constraints() -> None:
+    space = Space(
+        [Mixture("m", ["x", "y", "z"], step=0.1), Subset("s", MEMBERS)],
+        constraints=["`m.x` <= 0.3", "not (`s.oil` and `s.acid`)"],
+    )
+    optimizer = Bounce(space, 20, seed=1)
+    for trial in optimizer.ask(20):
+        assert trial.point["m"]["x"] <= 0.3
+        assert not {"oil", "acid"} <= set(trial.point["s"])
