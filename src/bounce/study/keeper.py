@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bounce.errors import InvalidState, InvalidStudy, StorageFailed, StudyLocked
 from bounce.optimizer.bounce import Bounce
+from bounce.spaces.space import Space
 from bounce.study import schema
 from bounce.study.history import Entry
 from bounce.study.lock import Lock
@@ -28,7 +29,9 @@ WAIT = 60.0  # seconds for which an ask or a tell waits for others
 class Keeper:
     """The optimizer of a study, with its file and the lock on it, if it has a file."""
 
-    def __init__(self, path: Path | None, first: Bounce | None = None) -> None:
+    def __init__(self, path: Path | None, first: Bounce | None = None, given: Space | None = None) -> None:
+        self.given = given
+        """The space that the caller has, with the functions of its constraints, which a file cannot hold."""
         self.running = False
         """Whether this object is running the study, so that nobody else can change it."""
         self.storage = None if path is None else Storage(path)
@@ -88,7 +91,8 @@ class Keeper:
         if self._known is None or self._known[0] != self.storage.revision:
             revision, state = self.storage.load()
             try:
-                self._known = revision, Bounce.from_state_dict(state)
+                given = self.given if self.given is not None and self.given.to_dict() == state["space"] else None
+                self._known = revision, Bounce.from_state_dict(state, space=given)
             except InvalidState as error:
                 text = str(error)
                 short = text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

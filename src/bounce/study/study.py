@@ -64,7 +64,7 @@ class Study:
         first = None
         if file is None or not file.exists() or file.stat().st_size == 0:
             first = _first(file, space, given)  # refuses bad options before a file is made
-        study = cls(Keeper(file, first))
+        study = cls(Keeper(file, first, space))
         try:
             if not study._keeper.exists:
                 study._keeper.create(first or _first(file, space, given))
@@ -335,6 +335,7 @@ class Study:
         with self._keeper.changing() as optimizer:
             before, former = optimizer.space.to_dict(), optimizer.space
             outside = optimizer.change(space, defaults)
+            self._keeper.given = space
             plain = Change(former, space, dict(defaults or {})).defaults
             said = space.to_dict() | {"defaults": plain, "outside": [trial.id for trial in outside]}
             entry = Entry.now("change", before=before, after=said, reason=reason)
