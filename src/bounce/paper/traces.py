@@ -152,8 +152,7 @@ class Setup:
 def record(setup: Setup, seed: int, path: Path) -> None:
     """Run a method on a problem and write the trace, one line for each finished trial.
 
-    A failed evaluation fails its trial; before the first success it ends the run, and so it does with a method that
-    knows no failures. A worker whose parent has ended stops.
+    A failed evaluation fails its trial; before the first success it ends the run. A worker whose parent has ended stops.
     """
     problem = benchmarks.load(setup.name, setup.randomized)
     optimizer = setup.optimizer(problem.space, seed)
@@ -167,7 +166,7 @@ def record(setup: Setup, seed: int, path: Path) -> None:
                 try:
                     optimizer.tell(trial, problem(trial.point))
                 except Exception as error:
-                    if optimizer.best is None or not isinstance(optimizer, Bounce):
+                    if optimizer.best is None:
                         raise
                     optimizer.fail(trial, f"{type(error).__name__}: {error}")
                 facts = vars(replace(optimizer.trials[trial.id], seconds_eval=time.perf_counter() - start))
