@@ -109,9 +109,7 @@ def test_overwriting_replaces_all_traces_of_the_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["bounce", "random", "casmopolitan", "tpe"])
-def test_a_failed_evaluation_fails_its_trial_only(
-    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_evaluation_fails_its_trial_only(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def sometimes(self: Labs, point: dict[str, Any]) -> float:
