@@ -422,6 +422,17 @@ def test_a_misspelt_method_of_figures_is_answered_with_what_may_be_meant(
 ) -> None:
     shown = typed(["paper", "run", "9", "--methods", "casmopolitain"], monkeypatch, capsys, tmp_path)
     assert "no method 'casmopolitain'; did you mean 'casmopolitan'?" in shown.err
+    shown = typed(["paper", "run", "9", "8", "--problems", "ackley"], monkeypatch, capsys, tmp_path)
+    assert "no problem 'ackley'; did you mean 'ackley53'? They have ackley53, contamination25" in shown.err
+
+
+def test_some_methods_and_problems_of_figures_can_be_chosen(tmp_path: Path) -> None:
+    chosen_runs = runs.wanted(
+        chosen([7, 8]), tmp_path, repetitions=2, methods=["bodi", "random"], problems=["ackley53", "labs50"]
+    )
+    found = {(run.setup.name, run.setup.method) for run in chosen_runs}
+    assert found == {("ackley53", "bodi-published"), ("labs50", "bodi-published"), ("ackley53", "random")}
+    assert len(chosen_runs) == 3 * 2 * 2
 
 
 @pytest.mark.slow

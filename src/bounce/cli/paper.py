@@ -58,6 +58,9 @@ def run(
     methods: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Run only these methods, such as bounce,casmopolitan.")
     ] = None,
+    problems: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Run only these problems, such as labs50,pest25.")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="5 repetitions and at most 100 evaluations, unless you say otherwise.")
     ] = False,
@@ -72,25 +75,24 @@ def run(
 
     It can be stopped at any time: start it again to continue. Runs that were made with --quick are continued too.
     """
-    from difflib import get_close_matches
-
-    from bounce.errors import InvalidInput, StudyLocked
+    from bounce.errors import StudyLocked
     from bounce.paper.figures import chosen
     from bounce.paper.runs import QUICK_EVALUATIONS, QUICK_REPETITIONS, damage, wanted
     from bounce.study.lock import Lock
 
     if quick:
         repetitions, evaluations = repetitions or QUICK_REPETITIONS, evaluations or QUICK_EVALUATIONS
-    only = None if methods is None else [name.strip() for name in methods.split(",")]
     selected = chosen(figures or [])
     place = folder if dask is None else folder.resolve()  # workers have working folders of their own
-    known = {method.key for figure in selected for method in figure.methods}
-    for name in only or ():
-        if name not in known:
-            near = get_close_matches(name.lower(), known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else "."
-            raise InvalidInput(f"these figures have no method {name!r}{hint} They have {', '.join(sorted(known))}")
-    runs, left_out = _possible(wanted(selected, place, repetitions=repetitions, evaluations=evaluations, only=only))
+    every = wanted(
+        selected,
+        place,
+        repetitions=repetitions,
+        evaluations=evaluations,
+        methods=_named(methods, "method", [method.key for figure in selected for method in figure.methods]),
+        problems=_named(problems, "problem", [problem for figure in selected for problem in figure.problems]),
+    )
+    runs, left_out = _possible(every)
     for reason in left_out:
         print(f"left out: {reason}")
     damaged = {own.path: wrong for own in runs if (wrong := damage(own.path)) is not None}
@@ -111,6 +113,24 @@ def run(
     print(f"{len(runs)} runs, {sum(own.finished >= own.length for own in runs)} finished")
     if failed:
         raise typer.Exit(1)
+
+
+def _named(words: str | None, what: str, known: Sequence[str]) -> list[str] | None:
+    """Return the names in a list of words; refuse one that the figures do not have."""
+    from difflib import get_close_matches
+
+    from bounce.errors import InvalidInput
+
+    if words is None:
+        return None
+    names = [word.strip() for word in words.split(",")]
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name.lower(), known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else "."
+            every = ", ".join(sorted(set(known)))
+            raise InvalidInput(f"these figures have no {what} {name!r}{hint} They have {every}")
+    return names
 
 
 def _possible(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:

@@ -60,15 +60,22 @@ def wanted(
     *,
     repetitions: int | None = None,
     evaluations: int | None = None,
-    only: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    problems: Sequence[str] | None = None,
 ) -> list[Run]:
-    """Return the runs of some figures, or of some of their methods, each once; the first seed of all comes first."""
+    """Return the runs of some figures, each once; the first seed of all comes first.
+
+    `methods` and `problems` are those to run; None for all.
+    """
     found: dict[Path, Run] = {}
     curves = list({curve.name: curve for figure in figures for curve in figure.curves()}.values())
     most = max((curve.method.repetitions for curve in curves), default=0)
     for seed in range(most if repetitions is None else repetitions):
         for curve in curves:
-            if seed < curve.method.repetitions and (only is None or curve.method.key in only):
+            chosen = (methods is None or curve.method.key in methods) and (
+                problems is None or curve.problem in problems
+            )
+            if chosen and seed < curve.method.repetitions:
                 path = path_for(folder, curve, seed)
                 length = curve.evaluations if evaluations is None else min(curve.evaluations, evaluations)
                 found[path] = Run(curve.setup, seed, path, length)
