@@ -148,8 +148,50 @@ def test_a_missing_package_is_said_with_what_to_install(name: str, monkeypatch: 
 
 
 def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="no baseline 'bo'; the names are random, tpe"):
-        baselines.make("bo", binary(3), 10, 0)
+    with pytest.raises(InvalidInput, match=r"no baseline 'bodu'; did you mean 'bodi'\? The names are random, tpe"):
+        baselines.make("bodu", binary(3), 10, 0)
+    with pytest.raises(InvalidInput, match=r"no baseline 'xyz'\. The names are random, tpe"):
+        baselines.make("xyz", binary(3), 10, 0)
+
+
+@pytest.mark.parametrize(("meant", "written"), [("casmopolitan", "Casmopolitain"), ("la-mcts", "lamcts")])
+def test_a_misspelt_name_is_answered_with_what_may_be_meant(meant: str, written: str) -> None:
+    with pytest.raises(InvalidInput, match=f"did you mean '{meant}'"):
+        baselines.make(written, binary(3), 10, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*EACH, "bounce"])
+def test_failed_trials_cost_budget_and_have_no_value(name: str) -> None:
+    """Also if all are failures before the first value."""
+    space, budget = mixed(1), 9 if name == "botorch" else 16
+    optimizer = baselines.make(name, space, budget, 0)
+    failed = []
+    while not optimizer.done:
+        (trial,) = optimizer.ask()
+        if trial.id < 6 or trial.id % 4 == 0:
+            failed += optimizer.fail(trial, "no measurement")
+        else:
+            optimizer.tell(trial, weight(space)(trial.point))
+    assert failed == [trial.id for trial in optimizer.trials if trial.state == "failed"]
+    assert len(optimizer.trials) == budget
+    assert all(trial.point in space for trial in optimizer.trials)
+    assert {optimizer.trials[i].error for i in failed} == {"no measurement"}
+    assert {optimizer.trials[i].value for i in failed} == {None}
+    assert optimizer.best is not None
+    assert optimizer.best.id not in failed
+
+
+def test_wrong_failures_are_refused() -> None:
+    optimizer = baselines.make("random", binary(3), 4, 0)
+    first, second = optimizer.ask(2)
+    optimizer.fail(first)
+    for trials, said in ((first, "no pending trial 0"), ([second, 1], "trial 1 is given twice"), (7, "trial 7")):
+        with pytest.raises(InvalidTell, match=said):
+            optimizer.fail(trials)
+    with pytest.raises(InvalidTell, match="trial 1 is given twice"):
+        optimizer.tell([1, 1], [0.0, 1.0])
+    optimizer.tell(second, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +125,10 @@ def test_a_trace_of_another_version_is_refused_and_stays(tmp_path: Path) -> None
 
 def test_one_failure_does_not_stop_the_other_runs(tmp_path: Path) -> None:
     wanted = runs.wanted([small()], tmp_path, repetitions=1)
-    wanted[0].path.parent.mkdir(parents=True)
-    wanted[0].path.write_text("{}\n")
+    runs.make(replace(wanted[0], length=1))
+    (row,) = read(wanted[0].path).rows
+    row["point"] = {name: not value for name, value in row["point"].items()}
+    wanted[0].path.write_text(json.dumps(row) + "\n")
     seen: list[int] = []
     with ThreadPoolExecutor(1) as executor:
         failed = runs.make_all(wanted, executor, progress=seen.append)
@@ -355,12 +358,118 @@ def test_a_disguise_that_changes_nothing_is_refused() -> None:
         audit.audit(Source("labs10"), ["random"], executor, budget=5, repetitions=4, changes=["labels"])
 
 
-def test_a_trace_that_two_processes_wrote_is_refused(tmp_path: Path) -> None:
-    (run, *_) = make(small(), tmp_path, repetitions=1, evaluations=5)
-    lines = run.path.read_text().splitlines(keepends=True)
-    run.path.write_text("".join([*lines[:3], lines[2], *lines[3:]]))
-    with pytest.raises(InvalidInput, match="is damaged: its trials are not 0, 1, 2"):
+def damage(content: bytes, how: str) -> bytes:
+    """Return a trace of five lines or more with a fault in its fourth."""
+    lines = content.splitlines(keepends=True)
+    faults = {
+        "twice": lines[2],
+        "lost": b"",
+        "garbage": b"\xff\xfe\x00\n",
+        "half": lines[3][:20] + b"\n",
+        "empty": b"\n",
+        "not a number": lines[3].replace(b'"value": ', b'"value": "x", "was": '),
+    }
+    return b"".join([*lines[:3], faults[how], *lines[4:]])
+
+
+@pytest.mark.parametrize("how", ["twice", "lost", "garbage", "half", "empty", "not a number"])
+def test_a_damaged_trace_is_made_again_from_where_it_is_damaged(how: str, tmp_path: Path) -> None:
+    (run, *_) = make(small(), tmp_path, repetitions=1, evaluations=6)
+    whole = run.path.read_bytes()
+    points = [row["point"] for row in read(run.path).rows]
+    run.path.write_bytes(damage(whole, how))
+    assert f"{run.path}, line 4" in (runs.damage(run.path) or "")
+    with pytest.raises(InvalidInput, match=r"is damaged: .*line 4"):
         runs.traces(small().curves()[0], tmp_path)
+    runs.make(replace(run, length=6))
+    assert run.path.read_bytes().startswith(b"".join(whole.splitlines(keepends=True)[:3]))
+    assert [row["point"] for row in read(run.path).rows] == points
+    assert run.path.with_name(f"{run.path.name}.damaged").read_bytes() == damage(whole, how)
+
+
+def test_a_damaged_trace_is_named_and_left_out_of_figures_and_claims(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    size = ["--repetitions", "2", "--evaluations", "6", "--methods", "bounce-default,random"]
+    assert typed(["paper", "run", "9", *size], monkeypatch, capsys, tmp_path).code == 0
+    path = sorted(tmp_path.rglob("random*-seed0.jsonl"))[0]
+    path.write_bytes(damage(path.read_bytes(), "half"))
+    name = str(path.relative_to(tmp_path))
+    for words in (["paper", "plot", "9"], ["paper", "check", "9"]):
+        shown = typed(words, monkeypatch, capsys, tmp_path)
+        assert shown.code == 0
+        assert f"left out, since it is damaged: {name}, line 4" in shown.err
+    kept = json.loads((tmp_path / "paper-figures" / "figure-09.json").read_text())
+    assert sorted(curve["repetitions"] for curve in kept) == [1, 2, 2, 2]
+    shown = typed(["paper", "run", "9", *size], monkeypatch, capsys, tmp_path)
+    assert f"damaged: {name}, line 4" in shown.out
+    assert "8 runs, 7 finished\n8 runs, 8 finished" in shown.out
+    assert typed(["paper", "plot", "9"], monkeypatch, capsys, tmp_path).err == ""
+
+
+def test_check_shows_whole_claims_that_were_run_and_counts_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = typed(["paper", "check", "4", "20"], monkeypatch, capsys, tmp_path)
+    assert "a share of 0.1805 for the first four categories" in shown.out  # in one line, not cut
+    assert "BODi degrades" not in shown.out
+    assert "7 of 9 claims have no verdict: too few of their runs are in paper-runs" in shown.out
+    assert "no verdict" not in typed(["paper", "check", "20"], monkeypatch, capsys, tmp_path).out
+
+
+def test_a_misspelt_method_of_figures_is_answered_with_what_may_be_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = typed(["paper", "run", "9", "--methods", "casmopolitain"], monkeypatch, capsys, tmp_path)
+    assert "no method 'casmopolitain'; did you mean 'casmopolitan'?" in shown.err
+    shown = typed(["paper", "run", "9", "8", "--problems", "ackley"], monkeypatch, capsys, tmp_path)
+    assert "no problem 'ackley'; did you mean 'ackley53'? They have ackley53, contamination25" in shown.err
+
+
+def test_some_methods_and_problems_of_figures_can_be_chosen(tmp_path: Path) -> None:
+    chosen_runs = runs.wanted(
+        chosen([7, 8]), tmp_path, repetitions=2, methods=["bodi", "random"], problems=["ackley53", "labs50"]
+    )
+    found = {(run.setup.name, run.setup.method) for run in chosen_runs}
+    assert found == {("ackley53", "bodi-published"), ("labs50", "bodi-published"), ("ackley53", "random")}
+    assert len(chosen_runs) == 3 * 2 * 2
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("dask")
+def test_runs_on_a_cluster_are_those_of_processes_and_continue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    size = ["--repetitions", "1", "--methods", "bounce-default,random"]
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
+        for count in ("5", "9"):
+            words = ["paper", "run", "9", *size, "--evaluations", count, "--dask", cluster.scheduler_address]
+            shown = typed(words, monkeypatch, capsys, tmp_path)
+            assert shown.code == 0, shown.err
+            assert "4 runs, 4 finished" in shown.out
+    (tmp_path / "here").mkdir()
+    typed(["paper", "run", "9", *size, "--evaluations", "9"], monkeypatch, capsys, tmp_path / "here")
+    names = sorted(path.relative_to(tmp_path) for path in (tmp_path / "paper-runs").rglob("*.jsonl"))
+    assert len(names) == 4
+    for name in names:
+        pair = [read(folder / name).rows for folder in (tmp_path, tmp_path / "here")]
+        assert [(row["id"], row["point"], row["value"]) for row in pair[0]] == [
+            (row["id"], row["point"], row["value"]) for row in pair[1]
+        ]
+        assert len(pair[0]) == 9
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("dask")
+def test_a_scheduler_that_does_not_answer_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("distributed")
+    words = ["paper", "run", "9", "--repetitions", "1", "--evaluations", "5", "--methods", "random"]
+    shown = typed([*words, "--dask", "tcp://127.0.0.1:9"], monkeypatch, capsys, tmp_path)
+    assert shown.code != 0
+    assert "tcp://127.0.0.1:9" in shown.err
 
 
 def test_one_process_at_a_time_makes_runs_in_a_folder(

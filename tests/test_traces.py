@@ -108,7 +108,8 @@ def test_overwriting_replaces_all_traces_of_the_name(tmp_path: Path) -> None:
     assert len(read(tmp_path / "a-seed0.jsonl").rows) == 3
 
 
-def test_a_failed_evaluation_fails_its_trial_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("method", ["bounce", "random", "casmopolitan", "tpe"])
+def test_a_failed_evaluation_fails_its_trial_only(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def sometimes(self: Labs, point: dict[str, Any]) -> float:
@@ -118,7 +119,7 @@ def test_a_failed_evaluation_fails_its_trial_only(tmp_path: Path, monkeypatch: p
         return float(len(calls))
 
     monkeypatch.setattr(Labs, "__call__", sometimes)
-    record(Setup("labs10", {"budget": 8}), 0, tmp_path / "a.jsonl")
+    record(Setup("labs10", {"budget": 8}, method=method), 0, tmp_path / "a.jsonl")
     assert [row["state"] for row in read(tmp_path / "a.jsonl").rows] == ["done"] * 3 + ["failed"] + ["done"] * 4
 
 

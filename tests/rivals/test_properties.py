@@ -106,6 +106,40 @@ def test_values_of_any_sort(name: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("name", EACH)
+def test_a_failure_counts_as_the_worst_value_so_far(name: str) -> None:
+    """So a run with failures has the points of a run that was told those values."""
+    space = space_for(name)
+    value = weight(space)
+    failing, told = (baselines.make(name, space, 13, 0) for _ in range(2))
+    worst = -np.inf
+    while not failing.done:
+        pair = [optimizer.ask()[0] for optimizer in (failing, told)]
+        assert pair[0].point == pair[1].point
+        own = value(pair[0].point)
+        if pair[0].id in (3, 7, 8):
+            failing.fail(pair[0])
+            told.tell(pair[1], worst)
+        else:
+            worst = max(worst, own)
+            failing.tell(pair[0], own)
+            told.tell(pair[1], own)
+    assert [trial.id for trial in failing.trials if trial.state == "failed"] == [3, 7, 8]
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_failures_before_the_first_value_wait_for_it(name: str) -> None:
+    space = space_for(name)
+    optimizer = baselines.make(name, space, 12, 0)
+    for _ in range(7):
+        optimizer.fail(optimizer.ask())
+    assert optimizer.best is None
+    while not optimizer.done:
+        trials = optimizer.ask()
+        optimizer.tell(trials, [weight(space)(trial.point) for trial in trials])
+    assert len({str(trial.point) for trial in optimizer.trials}) == 12
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_two_variables(name: str) -> None:
     space = space_for(name, 2)
     if name == "cocabo":

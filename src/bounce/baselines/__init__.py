@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Protocol
 
 from bounce.baselines.baseline import INITIAL, Baseline, initial_points
@@ -41,6 +42,9 @@ class Optimizer(Protocol):
 
     def tell(self, trials: Any, values: Any) -> Any:
         """Give the values of trials."""
+
+    def fail(self, trials: Any, error: str | None = None) -> list[int]:
+        """Mark trials as failed, and return their ids; a method ignores them or learns them as the worst value seen."""
 
     @property
     def trials(self) -> Sequence[Trial]:
@@ -104,5 +108,7 @@ def make(name: str, space: Space, budget: int, seed: int, initial: int = INITIAL
     A space that a method is not defined for is refused.
     """
     if name not in _BASELINES:
-        raise InvalidInput(f"there is no baseline {name!r}; the names are {', '.join(_BASELINES)}")
+        near = get_close_matches(str(name).lower(), _BASELINES, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else "."
+        raise InvalidInput(f"there is no baseline {name!r}{hint} The names are {', '.join(_BASELINES)}")
     return _BASELINES[name].make(space, budget, seed, initial)

@@ -94,7 +94,8 @@ class Baseline(ABC):
     """An optimizer to ask for points and tell values; it minimises.
 
     It proposes one point at a time, after the `initial` points of its seed. `ask` may be called again before all
-    values are known.
+    values are known. A failed trial counts as the worst value seen so far, as in Bounce, unless the method has a way of
+    its own (`_learn_failure`); failures before the first value wait for it.
     """
 
     def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
@@ -108,6 +109,8 @@ class Baseline(ABC):
         self._initial = initial_points(space, self.seed, whole("initial", initial, 1))
         self._trials: list[Trial] = []
         self._tokens: dict[int, Any] = {}
+        self._failures: list[tuple[int, Any]] = []  # ids and tokens of those before the first value
+        self._worst: float | None = None
 
     @abstractmethod
     def _propose(self) -> tuple[Codes, Any]:
@@ -120,6 +123,10 @@ class Baseline(ABC):
     @abstractmethod
     def _learn(self, row: Codes, token: Any, value: float) -> None:
         """Register the value of a point."""
+
+    def _learn_failure(self, row: Codes, token: Any, worst: float) -> None:
+        """Register a failure, given the worst value so far."""
+        self._learn(row, token, worst)
 
     @property
     def trials(self) -> list[Trial]:
@@ -169,17 +176,40 @@ class Baseline(ABC):
 
     def tell(self, trials: Trial | int | Sequence[Trial | int], values: Any) -> None:
         """Give the value of a trial, or the values of several."""
-        one = is_single(trials)
-        several: Sequence[Any] = [trials] if one else trials  # type: ignore[assignment]
-        numbers = [finite(value) for value in ([values] if one else listed(values))]
-        ids = [trial.id if isinstance(trial, Trial) else trial for trial in several]
+        numbers = [finite(value) for value in ([values] if is_single(trials) else listed(values))]
+        ids = self._pending(trials)
         if len(numbers) != len(ids):
             raise InvalidTell(f"{len(ids)} trials need {len(ids)} values, not {len(numbers)}")
-        for i in ids:
-            if i not in self._tokens:
-                raise InvalidTell(f"there is no pending trial {i!r}")
         for i, number in zip(ids, numbers, strict=True):
             row, token = self._tokens.pop(i)
             with quiet((self.seed + i) % SEEDS):
                 self._learn(row, token, number)
             self._trials[i] = replace(self._trials[i], value=number, state="done")
+            self._worst = number if self._worst is None else max(self._worst, number)
+            self._learn_failures()
+
+    def fail(self, trials: Trial | int | Sequence[Trial | int], error: str | None = None) -> list[int]:
+        """Mark trials as failed: they cost budget and have no value. Return the ids."""
+        ids = self._pending(trials)
+        for i in ids:
+            self._failures.append((i, self._tokens.pop(i)))
+            self._trials[i] = replace(self._trials[i], state="failed", error=None if error is None else str(error))
+        self._learn_failures()
+        return ids
+
+    def _learn_failures(self) -> None:
+        while self._failures and self._worst is not None:
+            i, (row, token) = self._failures.pop(0)
+            with quiet((self.seed + i) % SEEDS):
+                self._learn_failure(row, token, self._worst)
+
+    def _pending(self, trials: Trial | int | Sequence[Trial | int]) -> list[int]:
+        """Return the ids of pending trials; refuse any others, and one that is given twice."""
+        several: Sequence[Any] = [trials] if is_single(trials) else trials  # type: ignore[assignment]
+        ids = [trial.id if isinstance(trial, Trial) else trial for trial in several]
+        for k, i in enumerate(ids):
+            if i not in self._tokens:
+                raise InvalidTell(f"there is no pending trial {i!r}")
+            if i in ids[:k]:
+                raise InvalidTell(f"trial {i!r} is given twice")
+        return ids

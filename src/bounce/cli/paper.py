@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,9 +11,11 @@ import typer
 from bounce.cli.help import Command
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from bounce.paper.figures import Curve
     from bounce.paper.runs import Run
+    from bounce.paper.traces import Trace
 
 FOLDER = Path("paper-runs")
 
@@ -55,12 +58,16 @@ def run(
     methods: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Run only these methods, such as bounce,casmopolitan.")
     ] = None,
+    problems: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Run only these problems, such as labs50,pest25.")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="5 repetitions and at most 100 evaluations, unless you say otherwise.")
     ] = False,
     jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Make this many runs at the same time.")] = 1,
     dask: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Use the workers of this Dask scheduler instead of processes.")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Use the workers of this Dask scheduler, which see the same files."),
     ] = None,
     folder: Folder = FOLDER,
 ) -> None:
@@ -68,23 +75,30 @@ def run(
 
     It can be stopped at any time: start it again to continue. Runs that were made with --quick are continued too.
     """
-    from bounce.errors import InvalidInput, StudyLocked
+    from bounce.errors import StudyLocked
     from bounce.paper.figures import chosen
-    from bounce.paper.runs import QUICK_EVALUATIONS, QUICK_REPETITIONS, wanted
+    from bounce.paper.runs import QUICK_EVALUATIONS, QUICK_REPETITIONS, damage, wanted
     from bounce.study.lock import Lock
 
     if quick:
         repetitions, evaluations = repetitions or QUICK_REPETITIONS, evaluations or QUICK_EVALUATIONS
-    only = None if methods is None else [name.strip() for name in methods.split(",")]
     selected = chosen(figures or [])
-    known = {method.key for figure in selected for method in figure.methods}
-    for name in only or ():
-        if name not in known:
-            raise InvalidInput(f"these figures have no method {name!r}; they have {', '.join(sorted(known))}")
-    runs, left_out = _possible(wanted(selected, folder, repetitions=repetitions, evaluations=evaluations, only=only))
+    place = folder if dask is None else folder.resolve()  # workers have working folders of their own
+    every = wanted(
+        selected,
+        place,
+        repetitions=repetitions,
+        evaluations=evaluations,
+        methods=_named(methods, "method", [method.key for figure in selected for method in figure.methods]),
+        problems=_named(problems, "problem", [problem for figure in selected for problem in figure.problems]),
+    )
+    runs, left_out = _possible(every)
     for reason in left_out:
         print(f"left out: {reason}")
-    missing = [own for own in runs if own.finished < own.length]
+    damaged = {own.path: wrong for own in runs if (wrong := damage(own.path)) is not None}
+    for wrong in damaged.values():
+        print(f"damaged: {wrong}. What comes before is kept, and the rest is made again")
+    missing = [own for own in runs if own.path in damaged or own.finished < own.length]
     print(f"{len(runs)} runs, {len(runs) - len(missing)} finished")
     if not missing:
         return
@@ -99,6 +113,24 @@ def run(
     print(f"{len(runs)} runs, {sum(own.finished >= own.length for own in runs)} finished")
     if failed:
         raise typer.Exit(1)
+
+
+def _named(words: str | None, what: str, known: Sequence[str]) -> list[str] | None:
+    """Return the names in a list of words; refuse one that the figures do not have."""
+    from difflib import get_close_matches
+
+    from bounce.errors import InvalidInput
+
+    if words is None:
+        return None
+    names = [word.strip() for word in words.split(",")]
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name.lower(), known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else "."
+            every = ", ".join(sorted(set(known)))
+            raise InvalidInput(f"these figures have no {what} {name!r}{hint} They have {every}")
+    return names
 
 
 def _possible(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
@@ -127,16 +159,12 @@ def _made(runs: Sequence[Run], jobs: int, dask: str | None) -> bool:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.progress import TimeRemainingColumn as ToGo
 
+    from bounce.cli.running import cluster
     from bounce.paper.runs import make_all, processes
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("to go"))
     with ExitStack() as stack:
-        if dask is None:
-            executor = stack.enter_context(processes(min(jobs, len(runs))))
-        else:
-            from distributed import Client
-
-            executor = stack.enter_context(Client(dask)).get_executor(pure=False)
+        executor = stack.enter_context(processes(min(jobs, len(runs))) if dask is None else cluster(dask))
         progress = stack.enter_context(Progress(*columns, ToGo(), console=Console(stderr=True)))
         task = progress.add_task("evaluations", total=sum(own.length for own in runs))
         failed = make_all(runs, executor, progress=lambda count: progress.update(task, completed=count))
@@ -160,13 +188,21 @@ def plot(
     from bounce.paper.runs import traces
     from bounce.report.figures import draw
 
+    damaged: dict[Path, str] = {}
     for figure in chosen(figures or []):
-        paths = draw(figure, lambda curve: traces(curve, folder), out)
+        paths = draw(figure, lambda curve: traces(curve, folder, damaged=damaged), out)
         print(
             "\n".join(map(str, paths))
             if paths
             else f"figure {figure.number} has no runs in {folder}: bounce paper run {figure.number} --quick"
         )
+    _report(damaged)
+
+
+def _report(damaged: Mapping[Path, str]) -> None:
+    """Say which traces were left out."""
+    for wrong in damaged.values():
+        print(f"left out, since it is damaged: {wrong}. Make it again with bounce paper run", file=sys.stderr)
 
 
 @paper.command("check", cls=Command, epilog="Example: bounce paper check 4 8")
@@ -177,23 +213,30 @@ def check(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
 ) -> None:
     """Check the claims of the text about figures, on the runs that exist."""
-    from rich.console import Console
-    from rich.table import Table
-
+    from bounce.cli.table import show_table
+    from bounce.paper.claims import MISSING
     from bounce.paper.claims import check as judge
     from bounce.paper.figures import chosen
     from bounce.paper.runs import traces
 
-    found = [row for figure in chosen(figures or []) for row in judge(figure, lambda curve: traces(curve, folder))]
+    damaged: dict[Path, str] = {}
+
+    def runs(curve: Curve) -> Sequence[Trace]:
+        return traces(curve, folder, damaged=damaged)
+
+    found = [row for figure in chosen(figures or []) for row in judge(figure, runs)]
     head = ("figure", "claim", "where", "verdict", "numbers")
-    rows = [(str(row.figure), row.says, row.where, row.verdict, row.numbers) for row in found]
+    run = [row for row in found if row.verdict != MISSING]
+    rows = [(str(row.figure), row.says, row.where, row.verdict, row.numbers) for row in run]
     if markdown:
         print("\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)))
-        return
-    table = Table(*head)
-    for cells in rows:
-        table.add_row(*cells)
-    Console().print(table)
+    elif rows:
+        show_table(head, rows)
+    if len(run) < len(found):
+        print(
+            f"\n{len(found) - len(run)} of {len(found)} claims have no verdict: too few of their runs are in {folder}"
+        )
+    _report(damaged)
 
 
 def audit(
@@ -222,9 +265,9 @@ def audit(
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
-    from rich.table import Table
 
     from bounce.cli.outputs import check_plot
+    from bounce.cli.table import show_table
     from bounce.errors import InvalidInput
     from bounce.paper.audit import Source
     from bounce.paper.audit import audit as compare
@@ -247,7 +290,7 @@ def audit(
             changes=[word.strip() for word in changes.split(",")],
             progress=lambda finished: progress.update(task, completed=finished),
         )
-    table = Table("method", "evaluations", "as given", "in disguise", "difference", "p", "verdict")
+    rows = []
     for report in reports:
         for mark in report.marks:
             given, disguised = report.given[:, mark - 1], report.disguised[:, mark - 1]
@@ -256,8 +299,8 @@ def audit(
             verdict = "depends on how it is written" if report.depends else "no dependence found"
             verdict += f" (p {report.p_value:.2g} for both marks)"
             gap = f"{disguised.mean() - given.mean():+.3g}"
-            table.add_row(report.method, str(mark), *cells, gap, f"{report.p(mark):.2g}", verdict if last else "")
-    Console().print(table)
+            rows.append((report.method, str(mark), *cells, gap, f"{report.p(mark):.2g}", verdict if last else ""))
+    show_table(("method", "evaluations", "as given", "in disguise", "difference", "p", "verdict"), rows)
     if out is not None:
         from bounce.report.figures import audited
 

@@ -207,20 +207,19 @@ def _recorded(runs: Sequence[tuple[Setup, int, Path]], title: str, jobs: int) ->
 
 def _print_summaries(traces: Mapping[str, Sequence[Trace]], title: str) -> None:
     """Print the best values over the seeds, for several methods the best in the end first, and the files."""
-    from rich.console import Console
-    from rich.table import Table
-
+    from bounce.cli.table import show_table
     from bounce.paper.traces import summaries
 
     found = {key: summaries(own) for key, own in traces.items()}
     several = ["method"] if len(found) > 1 else []
-    table = Table(*several, "evaluations", "mean best", "standard error", "lowest", "highest", title=title)
+    head = (*several, "evaluations", "mean best", "standard error", "lowest", "highest")
+    rows = []
     for key in sorted(found, key=lambda key: found[key][-1].mean):
         for row in found[key]:
             numbers = (row.mean, row.error, row.lowest, row.highest)
             own = [key] * len(several)
-            table.add_row(*own, str(row.evaluations), *(f"{number:.6g}" for number in numbers))
-    Console().print(table)
+            rows.append((*own, str(row.evaluations), *(f"{number:.6g}" for number in numbers)))
+    show_table(head, rows, title=title)
     for own_traces in traces.values():
         for trace in own_traces:
             print(trace.path)

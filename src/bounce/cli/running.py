@@ -6,7 +6,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -72,7 +72,8 @@ def run(
     path = place(described, study)
     evaluator = _evaluator(described, path, dask=dask is not None)
     options = {} if method is None else {"method": method}
-    with _executor(dask) as executor, described_study(described, path, options, change=change) as opened:
+    connected = nullcontext() if dask is None else cluster(dask)
+    with connected as executor, described_study(described, path, options, change=change) as opened:
         if not quiet:
             say_unused_starts(described, opened)
         if retry_failed:
@@ -172,11 +173,8 @@ def _terminable() -> Iterator[None]:
 
 
 @contextmanager
-def _executor(dask: str | None) -> Iterator[Executor | None]:
-    """Connect to a Dask scheduler, if an address is given."""
-    if dask is None:
-        yield None
-        return
+def cluster(address: str) -> Iterator[Executor]:
+    """Connect to a Dask scheduler."""
     from bounce.errors import InvalidInput
 
     try:
@@ -184,8 +182,8 @@ def _executor(dask: str | None) -> Iterator[Executor | None]:
     except ImportError:
         raise InvalidInput("a Dask cluster needs distributed: pip install 'bounce-bo[dask]'") from None
     try:
-        client: Any = Client(dask, timeout=10)
+        client: Any = Client(address, timeout=10)
     except (OSError, ValueError, TimeoutError) as error:
-        raise InvalidInput(f"no Dask scheduler answers at {dask!r}: {error}") from None
+        raise InvalidInput(f"no Dask scheduler answers at {address!r}: {error}") from None
     with client:
         yield client.get_executor(pure=False)

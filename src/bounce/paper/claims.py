@@ -149,8 +149,9 @@ def _order(claim: Mapping[str, Any], panel: Panel, rank: int) -> tuple[str, str]
     nearest = min(others, key=lambda key: abs(found[key][0]))
     gap, _, size, _ = found[nearest]
     numbers = f"rank {len(better) + 1} of {len(others) + 1}; nearest {nearest}: {gap:+.4g}, effect {size:.2g}"
-    mark = min(panel.mark(claim.get("at"), method, key) for key in others)
-    return _verdict(len(better) == rank, p), f"{numbers}; p {p:.2g}; {seeds} seeds, {mark} evaluations"
+    marks = sorted({panel.mark(claim.get("at"), method, key) for key in others})
+    after = f"{marks[0]} to {marks[-1]}" if len(marks) > 1 else f"{marks[0]}"
+    return _verdict(len(better) == rank, p), f"{numbers}; p {p:.2g}; {seeds} seeds, {after} evaluations"
 
 
 def _better(claim: Mapping[str, Any], panel: Panel) -> tuple[str, str]:

@@ -5,7 +5,8 @@ has gets its value from there. So a killed run loses at most the evaluations in 
 that was made with fewer evaluations is the beginning of a longer one.
 
 The invariant: a trace holds whole lines of one run, in the order of its trials. A line whose point is not what the
-method asks for ends the run with an error and stays.
+method asks for ends the run with an error and stays. Of a damaged trace the run keeps the lines before the damage, and
+makes the others again; the file as it was is kept beside it, as `NAME.jsonl.damaged`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bounce import benchmarks
 from bounce.errors import InvalidInput
 from bounce.optimizer.bounce import Bounce
 from bounce.paper.figures import Curve, Figure
-from bounce.paper.traces import FIELDS, Setup, Trace, one_thread_each, path_of, read
+from bounce.paper.traces import FIELDS, Setup, Trace, one_thread_each, path_of, row_of
 
 QUICK_REPETITIONS, QUICK_EVALUATIONS = 5, 100
 
@@ -59,31 +60,63 @@ def wanted(
     *,
     repetitions: int | None = None,
     evaluations: int | None = None,
-    only: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    problems: Sequence[str] | None = None,
 ) -> list[Run]:
-    """Return the runs of some figures, or of some of their methods, each once; the first seed of all comes first."""
+    """Return the runs of some figures, each once; the first seed of all comes first.
+
+    `methods` and `problems` are those to run; None for all.
+    """
     found: dict[Path, Run] = {}
     curves = list({curve.name: curve for figure in figures for curve in figure.curves()}.values())
     most = max((curve.method.repetitions for curve in curves), default=0)
     for seed in range(most if repetitions is None else repetitions):
         for curve in curves:
-            if seed < curve.method.repetitions and (only is None or curve.method.key in only):
+            chosen = (methods is None or curve.method.key in methods) and (
+                problems is None or curve.problem in problems
+            )
+            if chosen and seed < curve.method.repetitions:
                 path = path_for(folder, curve, seed)
                 length = curve.evaluations if evaluations is None else min(curve.evaluations, evaluations)
                 found[path] = Run(curve.setup, seed, path, length)
     return list(found.values())
 
 
+def intact(path: Path) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the lines of a trace up to the first that is damaged, and what is wrong with that one, if there is one.
+
+    What follows the last whole line was cut off by a kill, and is not damage.
+    """
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+        try:
+            row = row_of(line, f"{path}, line {number}")
+        except InvalidInput as error:
+            return rows, str(error)
+        if row["id"] != number - 1:
+            return rows, f"{path}, line {number}: it should be trial {number - 1}, not {row['id']}"
+        rows.append(row)
+    return rows, None
+
+
+def damage(path: Path) -> str | None:
+    """Say what is wrong with a trace; None if nothing is, or if there is no trace."""
+    return intact(path)[1] if path.exists() else None
+
+
 def known_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the whole lines of a trace; what a killed process left of a line is cut off."""
+    """Return the intact lines of a trace; cut off what follows them, and keep a damaged file under another name."""
     if not path.exists():
         return []
+    rows, wrong = intact(path)
     content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if len(whole) < len(content):
+    kept = b"".join(content.splitlines(keepends=True)[: len(rows)])
+    if len(kept) < len(content):
+        if wrong is not None:
+            path.with_name(f"{path.name}.damaged").write_bytes(content)
         with path.open("r+b") as file:
-            file.truncate(len(whole))
-    return read(path).rows if whole else []
+            file.truncate(len(kept))
+    return rows
 
 
 def make(run: Run) -> None:
@@ -159,15 +192,19 @@ def processes(jobs: int) -> Iterator[Executor]:
         pool.shutdown()
 
 
-def traces(curve: Curve, folder: Path, *, least: int = 1) -> list[Trace]:
-    """Return the runs of a curve that have at least some evaluations."""
+def traces(curve: Curve, folder: Path, *, least: int = 1, damaged: dict[Path, str] | None = None) -> list[Trace]:
+    """Return the runs of a curve that have at least some evaluations.
+
+    A damaged trace is left out: `damaged` gets its path and what is wrong with it. Without `damaged` it is an error.
+    """
     found = []
     for seed in range(curve.method.repetitions):
         path = path_for(folder, curve, seed)
-        if path.exists() and b"\n" in path.read_bytes():
-            trace = read(path, unfinished=True)
-            if [row["id"] for row in trace.rows] != list(range(len(trace.rows))):
-                raise InvalidInput(f"{path} is damaged: its trials are not 0, 1, 2, ... Remove it and run it again")
-            if len(trace.rows) >= least:
-                found.append(trace)
+        rows, wrong = intact(path) if path.exists() else ([], None)
+        if wrong is None and len(rows) >= max(1, least):
+            found.append(Trace(path, rows))
+        elif wrong is not None and damaged is not None:
+            damaged[path] = wrong
+        elif wrong is not None:
+            raise InvalidInput(f"a trace is damaged: {wrong}")
     return found

@@ -71,30 +71,35 @@ def read(path: Path, *, unfinished: bool = False) -> Trace:
 
     A trace may be unfinished while it is written: then what follows its last whole line is left out.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     try:
         text = path.read_text(encoding="utf-8")
         lines = text[: text.rfind("\n") + 1 if unfinished else None].splitlines()
     except UnicodeDecodeError:
         raise InvalidInput(f"{path} is not a trace: it is not text") from None
     for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, dict):
-            raise InvalidInput(f"{path}, line {number}: a line of a trace must be a JSON object")
-        row = {RENAMED.get(name, name): value for name, value in row.items()}
-        missing = [name for name in FIELDS if name not in row]
-        if missing:
-            raise InvalidInput(f"{path}, line {number}: the line lacks {missing}")
-        wrong = [name for name in FIELDS if not _fits(name, row[name])]
-        if wrong:
-            raise InvalidInput(f"{path}, line {number}: {wrong[0]} cannot be {row[wrong[0]]!r}")
-        rows.append(row)
+        rows.append(row_of(line, f"{path}, line {number}"))
     if not rows:
         raise InvalidInput(f"{path} is not a trace: it is empty")
     return Trace(path, rows)
+
+
+def row_of(line: str | bytes, where: str) -> dict[str, Any]:
+    """Return what a line of a trace says; refuse a line that does not belong to one."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict):
+        raise InvalidInput(f"{where}: a line of a trace must be a JSON object")
+    row = {RENAMED.get(name, name): value for name, value in row.items()}
+    missing = [name for name in FIELDS if name not in row]
+    if missing:
+        raise InvalidInput(f"{where}: the line lacks {missing}")
+    wrong = [name for name in FIELDS if not _fits(name, row[name])]
+    if wrong:
+        raise InvalidInput(f"{where}: {wrong[0]} cannot be {row[wrong[0]]!r}")
+    return row
 
 
 def _fits(name: str, value: object) -> bool:
@@ -152,8 +157,7 @@ class Setup:
 def record(setup: Setup, seed: int, path: Path) -> None:
     """Run a method on a problem and write the trace, one line for each finished trial.
 
-    A failed evaluation fails its trial; before the first success it ends the run, and so it does with a method that
-    knows no failures. A worker whose parent has ended stops.
+    A failed evaluation fails its trial; before the first success it ends the run. A worker stops when its parent ends.
     """
     problem = benchmarks.load(setup.name, setup.randomized)
     optimizer = setup.optimizer(problem.space, seed)
@@ -167,7 +171,7 @@ def record(setup: Setup, seed: int, path: Path) -> None:
                 try:
                     optimizer.tell(trial, problem(trial.point))
                 except Exception as error:
-                    if optimizer.best is None or not isinstance(optimizer, Bounce):
+                    if optimizer.best is None:
                         raise
                     optimizer.fail(trial, f"{type(error).__name__}: {error}")
                 facts = vars(replace(optimizer.trials[trial.id], seconds_eval=time.perf_counter() - start))

@@ -30,6 +30,8 @@ class Botorch(Baseline):
         self._values: list[float] = []
 
     def _propose(self) -> tuple[Codes, Any]:
+        if not self._values:  # every trial so far failed
+            return self.space.sample(1, rng=np.random.default_rng([self.seed, len(self._trials)]))[0], None
         with _seeded((self.seed + len(self._trials)) % SEEDS):
             return self._codes(self._search()), None
 

@@ -1,7 +1,7 @@
 """The samplers of Optuna: TPE and the Gaussian process, with their defaults.
 
 Since version 5 the defaults of TPE are what Optuna recommends: multivariate for one objective. Optuna has no
-ordinals, so ordered lists are passed as integers; binary variables are categories.
+ordinals, so ordered lists are passed as integers; binary variables are categories. Its samplers ignore failed trials.
 """
 
 from __future__ import annotations
@@ -36,6 +36,11 @@ class OptunaBaseline(Baseline):
 
     def _learn(self, row: Codes, token: Any, value: float) -> None:
         self._study.tell(token, value)
+
+    def _learn_failure(self, row: Codes, token: Any, worst: float) -> None:
+        from optuna.trial import TrialState
+
+        self._study.tell(token, state=TrialState.FAIL)
 
 
 def _distribution(parameter: Any) -> Any:

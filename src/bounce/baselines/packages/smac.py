@@ -1,7 +1,8 @@
 """SMAC3: a random forest with expected improvement, through its facade for many variables and few evaluations.
 
 It runs with the facade's defaults, for an objective without noise. It starts with a design of ten points per
-variable, at most a quarter of the budget; the initial points are part of that design.
+variable, at most a quarter of the budget; the initial points are part of that design. A failed trial is told as crashed
+with the worst cost seen, since its own cost of a crash is infinite.
 """
 
 from __future__ import annotations
@@ -59,6 +60,11 @@ class Smac(Baseline):
         from smac.runhistory import TrialValue
 
         self._facade.tell(token, TrialValue(cost=value), save=False)
+
+    def _learn_failure(self, row: Codes, token: Any, worst: float) -> None:
+        from smac.runhistory import StatusType, TrialValue
+
+        self._facade.tell(token, TrialValue(cost=worst, status=StatusType.CRASHED), save=False)
 
 
 def _no_target(config: Any, seed: int = 0) -> float:
