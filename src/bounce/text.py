@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-
-from bounce.trial import Scalar
+from typing import Any
 
 LONGEST = 2000  # characters of the reason for which a trial failed
 _FINITE = r"(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
 _NUMBER = re.compile(rf"[+-]?(?:{_FINITE}|inf|infinity|nan)", re.ASCII | re.IGNORECASE)
 
 
-def written(value: Scalar) -> str:
+def written(value: Any) -> str:
     """Return a string as it is, and any other value as JSON: the shortest text that reads back as the same number."""
     return value if isinstance(value, str) else json.dumps(value)
 

@@ -11,15 +11,15 @@ import random
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from bounce.errors import InvalidInput, InvalidOption, InvalidTell, NothingToAsk
+from bounce.errors import InvalidInput, InvalidOption, InvalidSpace, InvalidTell, NothingToAsk
 from bounce.optimizer.options import whole
 from bounce.spaces.kinds import Codes, Parameter
 from bounce.spaces.space import Space
@@ -98,9 +98,13 @@ class Baseline(ABC):
     its own (`_learn_failure`); failures before the first value wait for it.
     """
 
+    structures: ClassVar[Container[str]] = ()
+    """What of a space's structure the package can take: conditions, constraints, subset, mixture, permutation."""
+
     def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
         if not isinstance(space, Space):
             raise InvalidOption(f"space must be a bounce.Space, not {space!r}")
+        self._check_structure(space)
         self.space = space
         self.budget = whole("budget", budget, 1)
         self.seed = whole("seed", seed, 0)
@@ -111,6 +115,19 @@ class Baseline(ABC):
         self._tokens: dict[int, Any] = {}
         self._failures: list[tuple[int, Any]] = []  # ids and tokens of those before the first value
         self._worst: float | None = None
+
+    def _check_structure(self, space: Space) -> None:
+        """Refuse conditions, constraints, subsets, mixtures and permutations that the package has nothing for."""
+        structure = space.structure
+        if structure is None:
+            return
+        found = {"conditions": len(structure.switches), "constraints": len(space.constraints)}
+        found |= {parameter.type: 1 for parameter in space.parameters if space.is_composite(parameter)}
+        other = [what for what, count in found.items() if count and what not in self.structures]
+        if other:
+            names = {"subset": "subsets", "mixture": "mixtures", "permutation": "permutations"}
+            words = " and ".join(names.get(what, what) for what in other)
+            raise InvalidSpace(f"{type(self).__name__} takes no {words}: choose 'bounce' or 'random'")
 
     @abstractmethod
     def _propose(self) -> tuple[Codes, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 from rich import box
 from rich.cells import cell_len
@@ -19,9 +20,13 @@ BORDER = 3  # columns that a border needs beside the cells
 WIDEST_NAME = 0.4  # share of the width for the names of parameters, where each has a row
 
 
-@lru_cache(maxsize=4096, typed=True)
-def shown(value: Scalar) -> str:
+def shown(value: Any) -> str:
     """Return a value for people: numbers with six digits, true, false or null, text in one line."""
+    return printable(written(value)) if isinstance(value, list | dict) else _shown(value)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _shown(value: Scalar) -> str:
     return f"{value:.6g}" if isinstance(value, float) else printable(written(value))
 
 

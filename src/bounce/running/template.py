@@ -13,7 +13,6 @@ from typing import Any
 
 from bounce.errors import InvalidOption
 from bounce.text import written
-from bounce.trial import Scalar
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class Template:
             f"the braces in the argument {argument!r} do not match; {{{{ and }}}} stand for single braces"
         )
 
-    def filled(self, point: Mapping[str, Scalar]) -> str:
+    def filled(self, point: Mapping[str, Any]) -> str:
         """Return the argument for a point."""
         texts = []
         for part in self.parts:

@@ -6,7 +6,11 @@ ordinals, so ordered lists are passed as integers; binary variables are categori
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from bounce.baselines.baseline import INITIAL, Baseline, codes_of, is_stepped, quiet, require, values_of
 from bounce.spaces.kinds import Codes
@@ -14,9 +18,11 @@ from bounce.spaces.space import Space
 
 
 class OptunaBaseline(Baseline):
-    """A study of Optuna, asked and told."""
+    """A study of Optuna, asked and told. Parameters with conditions are suggested only when they are active."""
 
-    def __init__(self, space: Space, budget: int, seed: int, initial: int, sampler: type) -> None:
+    structures = ("conditions",)
+
+    def __init__(self, space: Space, budget: int, seed: int, initial: int, sampler: Any) -> None:
         import optuna
 
         super().__init__(space, budget, seed, initial)
@@ -26,10 +32,32 @@ class OptunaBaseline(Baseline):
             self._study = optuna.create_study(sampler=sampler(seed=self.seed), direction="minimize")
 
     def _propose(self) -> tuple[Codes, Any]:
+        if self.space.structure is not None:
+            return self._branched()
         trial = self._study.ask(self._distributions)
         return codes_of(self.space, [trial.params[name] for name in self._distributions]), trial
 
+    def _branched(self) -> tuple[Codes, Any]:
+        """Return a point of a space with conditions: parents first, and no parameter that is inactive."""
+        trial = self._study.ask()
+        codes, open_ = self.space.structure.rest.copy(), list(range(len(self.space)))  # type: ignore[union-attr]
+        parents = {j: {name for name, _ in p.when or ()} for j, p in enumerate(self.space.parameters)}
+        while open_:
+            left = {self.space.parameters[j].name for j in open_}
+            j = next(j for j in open_ if not parents[j] & left)
+            open_.remove(j)
+            if self.space.structure.active(codes[None])[0, j]:  # type: ignore[union-attr]
+                value = trial._suggest(str(j), self._distributions[str(j)])
+                codes[j] = codes_of(Space([replace(self.space.parameters[j], when=None)]), [value])[0]  # type: ignore[type-var]
+        return codes, trial
+
     def _given(self, row: Codes) -> Any:
+        if self.space.structure is not None:
+            active = self.space.structure.active(row[None])[0]
+            alone = [Space([replace(p, when=None)]) for p in self.space.parameters]  # type: ignore[type-var]
+            known = {str(j): values_of(alone[j], row[j : j + 1])[0] for j in np.flatnonzero(active).tolist()}
+            self._study.enqueue_trial(known)
+            return self._branched()[1]
         values = values_of(self.space, row)
         self._study.enqueue_trial(dict(zip(self._distributions, values, strict=True)))
         return self._propose()[1]
@@ -64,7 +92,8 @@ def tpe(space: Space, budget: int, seed: int, initial: int = INITIAL) -> Baselin
     require("tpe", "optuna")
     from optuna.samplers import TPESampler
 
-    return OptunaBaseline(space, budget, seed, initial, TPESampler)
+    grouped = partial(TPESampler, group=True)  # its way for spaces with conditions
+    return OptunaBaseline(space, budget, seed, initial, TPESampler if space.structure is None else grouped)
 
 
 def gp_sampler(space: Space, budget: int, seed: int, initial: int = INITIAL) -> Baseline:

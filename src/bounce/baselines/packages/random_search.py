@@ -14,6 +14,8 @@ from bounce.spaces.space import Space
 class RandomSearch(Baseline):
     """Points drawn uniformly."""
 
+    structures = ("conditions", "constraints", "subset", "mixture", "permutation")
+
     def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
         super().__init__(space, budget, seed, initial)
         self._rng = np.random.default_rng(seed)
