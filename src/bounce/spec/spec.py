@@ -18,6 +18,7 @@ from typing import Any
 
 from bounce.errors import InvalidInput, InvalidSpace, InvalidSpec, quoted
 from bounce.optimizer.options import SYNONYMS, Options, whole
+from bounce.optimizer.stopping import StopWhen
 from bounce.running.command import Command, seconds
 from bounce.running.evaluation import Evaluator
 from bounce.running.imported import Imported
@@ -28,7 +29,7 @@ from bounce.spec.positions import Path as Keys
 from bounce.spec.positions import lines_of
 
 RUN = ("budget", "batch_size", "seed", "direction")  # options at the top of the file
-HOW = ("workers", "timeout", "max_failures")  # how evaluations run
+HOW = ("workers", "timeout", "max_failures", "stop_when")  # how evaluations run
 TOP = ("name", *RUN, *HOW, "objective", "command", "options", "parameters", "start", "fixed")
 OPTIONS = tuple(f.name for f in fields(Options) if f.name not in RUN)
 LONGEST_NAME = 200  # bytes: a file name has at most 255, and suffixes are added to this one
@@ -46,6 +47,7 @@ class Spec:
     workers: int | None = None
     timeout: float | None = None
     max_failures: int | None = None
+    stop_when: str | None = None
     objective: str | None = None
     command: tuple[str, ...] | None = None
     start: tuple[dict[str, Any], ...] = ()
@@ -168,6 +170,9 @@ class _Document:
         if "timeout" in document:
             with self.at("timeout"):
                 how["timeout"] = seconds(document["timeout"])
+        if "stop_when" in document:
+            with self.at("stop_when"):
+                how["stop_when"] = StopWhen.of(document["stop_when"], Options.of(options).direction).text
         objective, command = self._objective(), self._command(space)
         if objective is not None and command is not None:
             raise self.error("a spec has an objective or a command, not both", "command")
