@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -151,7 +150,7 @@ class Handle:
 
 
 @pytest.fixture
-def notebook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Handle]:
+def notebook(monkeypatch: pytest.MonkeyPatch) -> Handle:
     """A notebook, as far as a display can tell."""
     handle = Handle()
 
@@ -308,7 +307,7 @@ def test_studies_and_results_without_values_can_be_shown() -> None:
     study = Study.open(space=binary(6), budget=6, seed=0)
     assert "none yet" in study._repr_html_()
     assert "none yet" in Result([], None, 0)._repr_html_()
-    assert repr(study) == "Study(in memory, budget=6, no trials, best: none yet)"
+    assert repr(study) == "Study.open(None)  # budget 6: no trials, best: none yet"
     assert repr(Bounce(binary(6), 6, seed=0)) == "Bounce(6 parameters, budget=6, no trials, best: none yet)"
 
 
@@ -321,7 +320,7 @@ def test_a_repr_says_where_a_study_stands(tmp_path: Path) -> None:
             source.tell(first, 0.5)
             source.fail(second, "no")
         stands = "1 done, 1 failed, 1 pending, best: 0.5 (trial 0)"
-        assert repr(study) == f"Study({str(path)!r}, budget=9, {stands})"
+        assert repr(study) == f"Study.open({str(path)!r})  # budget 9: {stands}"
         assert repr(optimizer) == f"Bounce(6 parameters, budget=9, {stands})"
 
 
@@ -331,4 +330,4 @@ def test_a_repr_of_a_study_whose_file_is_lost_says_so(tmp_path: Path) -> None:
     study = Study.open(path)
     study.close()
     path.write_bytes(b"SQLite format 3\0" + b"damaged" * 1000)
-    assert repr(study).startswith(f"Study({str(path)!r}, which cannot be read: ")
+    assert repr(study).startswith(f"Study.open({str(path)!r})  # it cannot be read: ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 import bounce
 from bounce import Bounce, InvalidOption, Real, Space, Study, Trial
-from bounce.optimizer.outlook import _gain
+from bounce.optimizer.outlook import _gain, improvement_expected
 from bounce.optimizer.stopping import Outlooks, Patience, StopWhen, Target
 from objectives import mixed, value
 from spaces import binary
@@ -302,6 +303,20 @@ def test_a_correction_is_taken_into_account() -> None:
     again = Bounce.from_state_dict(optimizer.state_dict())
     assert after == [again._outlook(tells) for tells in (10, 11, 12)]
     assert after != before
+
+
+def test_where_nothing_is_real_the_model_is_trusted_as_little_as_in_an_ask() -> None:
+    for space, wider in ((binary(10), True), (SQUARE, False)):
+        optimizer = Bounce(space, budget=30, seed=0)
+        for _ in range(12):
+            for trial in optimizer.ask():
+                optimizer.tell(trial, bowl(trial.point))
+        records, options = optimizer._ledger.records, optimizer._options
+        trusting = replace(options, method=replace(options.method, caution=1.0))
+        own, trusted = (improvement_expected(space, records, given, 12) for given in (options, trusting))
+        assert own is not None
+        assert trusted is not None
+        assert own > trusted if wider else own == trusted
 
 
 def test_equal_values_say_nothing() -> None:

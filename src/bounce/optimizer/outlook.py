@@ -54,7 +54,9 @@ def improvement_expected(space: Space, records: Sequence[Record], options: Optio
     best = gp.believed_best(y)
     good = data.points[rows].z[np.argsort(y, kind="stable")[:PARENTS]]
     x = _candidates(space, gp, y, best, good, rng=rng)
-    return scale.deviation * _gain(*_moments(gp, y, x), best)
+    mean, sigma = _moments(gp, y, x)
+    caution = 1.0 if len(space.reals) else options.method.caution  # as in an ask
+    return scale.deviation * _gain(mean, caution * sigma, best)
 
 
 def _moments(gp: GP, y: Array, x: Codes) -> tuple[Array, Array]:

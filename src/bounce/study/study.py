@@ -508,12 +508,12 @@ class Study:
         self.close()
 
     def __repr__(self) -> str:
-        place = "in memory" if self.path is None else repr(str(self.path))
+        opened = f"Study.open({None if self.path is None else str(self.path)!r})"
         try:
             trials, best, budget = self.trials, self.best, self.options["budget"]
         except (BounceError, OSError) as error:  # a repr is what people look at when something is wrong
-            return f"Study({place}, which cannot be read: {type(error).__name__})"
-        return f"Study({place}, budget={budget}, {counts_in_words(trials)}, best: {best_in_words(best)})"
+            return f"{opened}  # it cannot be read: {type(error).__name__}"
+        return f"{opened}  # budget {budget}: {counts_in_words(trials)}, best: {best_in_words(best)}"
 
     def _repr_html_(self) -> str:
         now = self.status
