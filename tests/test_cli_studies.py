@@ -328,7 +328,7 @@ def test_a_function_runs_in_one_process_and_in_two(bounce: Terminal) -> None:
 def test_a_fault_that_is_not_the_objectives_is_not_called_its_failure(
     bounce: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bounce.cli import display
+    from bounce.live import display
 
     def broken(*_: object) -> None:
         raise OSError("no such paper")

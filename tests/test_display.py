@@ -16,10 +16,11 @@ from rich.console import Console
 
 from bounce import Binary, Categorical, Real, Space, Study, Trial
 from bounce.cli import sheet
-from bounce.cli.display import Lines, Panel, Warnings, display
-from bounce.cli.progress import Progress
+from bounce.cli.display import Warnings, display
 from bounce.cli.sheet import show, shown
-from bounce.cli.words import BLOCKS, best_of, clock, region, seconds, sparkline
+from bounce.live.display import Lines, Panel
+from bounce.live.progress import Progress
+from bounce.live.words import BLOCKS, best_of, clock, region, seconds, sparkline
 from bounce.text import printable
 from bounce.trial import Scalar
 from terminal import Screen

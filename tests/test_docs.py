@@ -33,6 +33,8 @@ NOT_RUN = {
     ("cluster.md", "needs MPI"),
     ("cluster.md", "needs Slurm"),
     ("cluster.md", "needs the network"),
+    ("python.md", "needs MLflow"),
+    ("python.md", "needs Weights & Biases"),
 }
 
 

@@ -14,7 +14,8 @@ from bounce.optimizer.options import Options, RunOptions
 from spaces import binary
 
 NAMES = [field.name for field in fields(Options)]
-BESIDE = ["known", "start", "path", "executor", "workers", "timeout", "max_failures", "logs", "callbacks"]
+BESIDE = ["known", "start", "path", "executor", "workers", "timeout", "max_failures", "logs"]
+BESIDE += ["callbacks", "stop_when", "progress"]
 CALLS: dict[str, Callable[..., Any]] = {
     "minimize": bounce.minimize,
     "maximize": bounce.maximize,

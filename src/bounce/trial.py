@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from bounce.errors import InvalidInput, InvalidTell
+from bounce.markup import facts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,6 +84,18 @@ def parameters_of(trials: Iterable[Trial]) -> list[str]:
     return list(names | dict.fromkeys(name for trial in given for name in trial.point))
 
 
+def counts_in_words(trials: Iterable[Trial]) -> str:
+    """Return how many trials there are in each state: "18 done, 2 failed"; a state that no trial has is left out."""
+    states = [trial.state for trial in trials]
+    shown = [state for state in ("done", "failed", *STATES) if state in states]
+    return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(shown)) or "no trials"
+
+
+def best_in_words(best: Trial | None) -> str:
+    """Return the best value with its trial: "0.7 (trial 3)"."""
+    return "none yet" if best is None else f"{best.value!r} (trial {best.id})"
+
+
 @dataclass(frozen=True)
 class Result:
     """What a run found."""
@@ -98,6 +111,10 @@ class Result:
         failed = sum(trial.state == "failed" for trial in self.trials)
         best = "None" if self.best is None else f"{self.best.value!r} (trial {self.best.id})"
         return f"Result(best={best}, done={done}, failed={failed}, seed={self.seed})"
+
+    def _repr_html_(self) -> str:
+        rows = {"best": best_in_words(self.best), "trials": counts_in_words(self.trials), "seed": str(self.seed)}
+        return facts("Result", rows, None if self.best is None else self.best.point)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the trials as a pandas table, with the columns that an exported CSV file has."""

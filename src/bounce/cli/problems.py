@@ -191,7 +191,7 @@ def _recorded(runs: Sequence[tuple[Setup, int, Path]], title: str, jobs: int) ->
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
-    from bounce.cli.words import count
+    from bounce.live.words import count
     from bounce.paper.traces import record_all
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())

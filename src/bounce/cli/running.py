@@ -45,6 +45,15 @@ def run(
             "something has, ten do so, or N if that is more. The default is the number in the spec, or 3.",
         ),
     ] = None,
+    stop_when: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="End the run before its budget is spent if this holds, instead of the condition in the spec: 'no "
+            "improvement expected above X', 'no improvement in N evaluations', 'value below X' or 'value above X', or "
+            "several of them joined by 'or'.",
+        ),
+    ] = None,
     method: Annotated[
         str | None, typer.Option(metavar="NAME", help="Use this method for a new study: default or paper.")
     ] = None,
@@ -62,8 +71,9 @@ def run(
 ) -> None:
     """Run the study described by a spec.
 
-    The run ends when the budget is spent. Run the same command again to resume it. After the first Ctrl-C, the run
-    waits for running evaluations. A second one stops it at once. Nothing that was stored is lost.
+    The run ends when the budget is spent, or when the condition of --stop-when holds. Run the same command again to
+    resume it. After the first Ctrl-C, the run waits for running evaluations. A second one stops it at once. Nothing
+    that was stored is lost.
     """
     from bounce.running.recorder import ALIKE
     from bounce.spec.spec import load
@@ -86,6 +96,7 @@ def run(
                 batch_size=batch_size,
                 timeout=described.timeout,
                 max_failures=max_failures or described.max_failures or ALIKE,
+                stop_when=stop_when or described.stop_when,
                 callbacks=[show],
             )
         _finish(opened, as_json=as_json)
@@ -139,7 +150,7 @@ def _reported(opened: Study, *, as_json: bool) -> Iterator[None]:
 
 
 def _finish(opened: Study, *, as_json: bool) -> None:
-    """Print the result of a run that has spent its budget."""
+    """Print the result of a run that has spent its budget, or was stopped."""
     from bounce.errors import EvaluationFailed
 
     if opened.best is None and opened.trials:
@@ -148,7 +159,9 @@ def _finish(opened: Study, *, as_json: bool) -> None:
         first = next((trial.error for trial in opened.trials if trial.state == "failed"), None)
         raise EvaluationFailed(f"all evaluations failed; the first error was: {first}")
     now = opened.status
-    if now.planned < now.budget and not as_json:
+    if opened.stopped is not None and not as_json:
+        print(f"stopped after {now.done + now.failed} of {now.planned} evaluations: {opened.stopped}")
+    elif now.planned < now.budget and not as_json:
         print(f"all {now.planned} points of the space have been tried")
     print_result(opened, as_json=as_json)
 

@@ -206,7 +206,7 @@ def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) ->
     import json
     from dataclasses import asdict
 
-    from bounce.cli.words import best_of, count, region, seconds
+    from bounce.live.words import best_of, count, region, seconds
     from bounce.text import brief, printable
 
     with open_study(target, study) as opened:

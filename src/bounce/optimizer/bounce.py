@@ -20,6 +20,7 @@ from bounce.errors import InvalidInput, InvalidOption, InvalidPoint, InvalidStat
 from bounce.gp.threads import one_thread
 from bounce.optimizer.ledger import Ledger, Outcome, Trials, some_completions
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
+from bounce.optimizer.outlook import improvement_expected
 from bounce.optimizer.planner import Planner
 from bounce.optimizer.recommendation import recommended
 from bounce.optimizer.state import (
@@ -32,13 +33,24 @@ from bounce.optimizer.state import (
     record_to_dict,
     upgraded,
 )
+from bounce.optimizer.stopping import Standing, StopWhen
 from bounce.spaces.change import Change
 from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import after, improves
 from bounce.text import storable
-from bounce.trial import ASKED, STATES, Recommendation, Trial, is_single, listed, standard_errors
+from bounce.trial import (
+    ASKED,
+    STATES,
+    Recommendation,
+    Trial,
+    best_in_words,
+    counts_in_words,
+    is_single,
+    listed,
+    standard_errors,
+)
 
 COMPLETIONS = 64  # random completions of a point that leaves something open, of which the first unseen one is taken
 
@@ -77,6 +89,7 @@ class Bounce:
         self._planner = Planner(space, options)
         self._rng = np.random.default_rng(options.seed)
         self._ledger = Ledger(space)
+        self._outlooks: tuple[Planner, dict[int, float | None]] = self._planner, {}
 
     @property
     def _options(self) -> Options:
@@ -129,6 +142,30 @@ class Bounce:
         with one_thread():
             found = recommended(self.space, self._ledger.records, self._options)
         return None if found is None else replace(found, trial=_snapshot(self._ledger[found.trial.id]))
+
+    def improvement_expected(self) -> float | None:
+        """Return an upper bound on how much better the best value can still become, as far as the model can tell.
+
+        It is in the units of the values. None before two values that differ. A model of all results is fitted in the
+        space itself, and the bound holds for the points of a search in the whole space. Nothing in the run changes.
+        """
+        return self._outlook(self._ledger.tells)
+
+    def _outlook(self, tells: int) -> float | None:
+        """Return what could be gained after some tells; kept until something else than a tell changes the data."""
+        if self._outlooks[0] is not self._planner:
+            self._outlooks = self._planner, {}
+        kept = self._outlooks[1]
+        if tells not in kept:
+            with one_thread():
+                kept[tells] = improvement_expected(self.space, self._ledger.records, self._options, tells)
+        return kept[tells]
+
+    def reached(self, stop_when: str | StopWhen) -> str | None:
+        """Return why a run with this condition should end now; None if it should go on (`Study.run`)."""
+        condition = StopWhen.of(stop_when, self._options.direction)
+        ledger = self._ledger
+        return condition.reached(Standing(self.space, ledger.records, self._options, ledger.tells, self._outlook))
 
     @property
     def remaining(self) -> int:
@@ -397,6 +434,11 @@ class Bounce:
             )
         self._planner = replace(self._planner, options=replace(self._options, budget=budget))
         self._head = self._planner.extended(self._head, self._ledger.records)
+
+    def __repr__(self) -> str:
+        counts = counts_in_words(record.trial for record in self._ledger.records)
+        best = best_in_words(self.best)
+        return f"Bounce({len(self.space)} parameters, budget={self.budget}, {counts}, best: {best})"
 
     # How it is kept
 

@@ -38,15 +38,8 @@ def recommended(space: Space, records: Sequence[Record], options: Options) -> Re
     best = best_of(records, sign)
     if best is None:
         return None
-    found, values = evidence(records, None, sign, method)
-    data = Data(
-        space,
-        Points(np.stack([record.codes for record in found])),
-        values,
-        np.array([record.trial.state in VALUED for record in found]),
-        np.array([record.tell for record in found]),
-        errors_of(found),
-    )
+    data, found = data_of(space, records, options)
+    values = data.values
     if options.noise == "none" and not (data.errors > 0).any():
         return Recommendation(best.trial, best.value, 0.0)
     rows = data.nearest(np.arange(len(found)), method.nearest)
@@ -68,22 +61,41 @@ def recommended(space: Space, records: Sequence[Record], options: Options) -> Re
     )
 
 
+def data_of(space: Space, records: Sequence[Record], options: Options) -> tuple[Data, list[Record]]:
+    """Return all results as data in the codes of the space, and their records."""
+    found, values = evidence(records, None, options.sign, options.method)
+    data = Data(
+        space,
+        Points(np.stack([record.codes for record in found])),
+        values,
+        np.array([record.trial.state in VALUED for record in found]),
+        np.array([record.tell for record in found]),
+        errors_of(found),
+    )
+    return data, found
+
+
 def _deviation(noise: str | float) -> float:
     return 0.0 if isinstance(noise, str) else noise
 
 
 def _belief(data: Data, rows: Rows, done: Rows, options: Options) -> tuple[Array, Array]:
     """Return posterior mean and variance of some observations, in a model of others, in units of their targets."""
+    gp, y, centre = conditioned(data, rows, options)
+    # Repeats of a point get the same belief, bit for bit.
+    _, first, of = np.unique(data.points[done].z, axis=0, return_index=True, return_inverse=True)
+    mean, variance = gp.posterior(data.points[done[first]], y)
+    return mean[of.ravel()] + centre, variance[of.ravel()]
+
+
+def conditioned(data: Data, rows: Rows, options: Options) -> tuple[GP, Array, float]:
+    """Return a model of some observations, their targets with the prior mean subtracted, and that mean."""
     space, method = data.latent, options.method
     y = targets(data.values[rows], method)
     known, fixed = data.noise(rows, method, options.noise)
     few = np.searchsorted(rows, data.nearest(rows, method.nearest_fit if len(space.reals) else method.nearest))
     own = None if known is None else known[few]
     hyper = fit(space, data.points[rows[few]], y[few], [cold(space)], method, known=own, fixed=fixed)
-    points = data.points[rows]
-    gp = GP.at(Kernel(space, hyper), points, None if known is None else noise_of(hyper, known))
+    gp = GP.at(Kernel(space, hyper), data.points[rows], None if known is None else noise_of(hyper, known))
     centre = gp.mean(y) if method.mean == "constant" else 0.0
-    # Repeats of a point get the same belief, bit for bit.
-    _, first, of = np.unique(data.points[done].z, axis=0, return_index=True, return_inverse=True)
-    mean, variance = gp.posterior(data.points[done[first]], y - centre)
-    return mean[of.ravel()] + centre, variance[of.ravel()]
+    return gp, y - centre, centre

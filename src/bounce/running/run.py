@@ -74,6 +74,8 @@ class Plan:
     batch_size: int = 1
     max_failures: int = ALIKE
     callbacks: Sequence[Callable[[Trial], None]] = ()
+    until: Callable[[], str | None] | None = None
+    """Says why the run should end before its budget is spent; None if it should go on."""
 
 
 class Run:
@@ -94,6 +96,13 @@ class Run:
         self._end: BounceError | None = None
         self._recorder = Recorder(source, plan.max_failures, plan.callbacks)
         self._exhausted = False
+        self.stopped: str | None = None
+        """Why the run ended, or is ending, before its budget was spent."""
+
+    def stop(self, why: str) -> None:
+        """Let the run end in order, from any thread: nothing more is submitted, and what is in flight is recorded."""
+        if self.stopped is None:
+            self.stopped = why
 
     @property
     def in_flight(self) -> int:
@@ -116,7 +125,8 @@ class Run:
                     raise KeyboardInterrupt
                 if self._end is not None:
                     raise self._end
-                self._recorder.release()
+                if self.stopped is None:  # the next run evaluates what was held back again
+                    self._recorder.release()
             except BaseException:
                 self._evaluator.stop()
                 if isinstance(self._executor, Pool):
@@ -138,8 +148,8 @@ class Run:
 
     def _supply(self) -> None:
         """Ask while there is room for a batch, and submit while a worker is free, unless the run should end."""
-        while not self._interrupt.asked and self._end is None:
-            while self._queue and len(self._out) < self._plan.workers:
+        while not self._is_ending:
+            while self._queue and len(self._out) < self._plan.workers and not self._is_ending:
                 self._submit(self._queue.popleft())
             busy = len(self._out) + len(self._queue) + len(self._waiting)
             room = max(self._plan.workers, self._plan.batch_size) - busy
@@ -149,6 +159,15 @@ class Run:
                 self._queue.extend(self._source.ask(self._plan.batch_size))
             except NothingToAsk:
                 self._exhausted = True
+
+    @property
+    def _is_ending(self) -> bool:
+        """Whether nothing more is to be submitted."""
+        if self._interrupt.asked or self._end is not None:
+            return True
+        if self.stopped is None and self._plan.until is not None and (why := self._plan.until()) is not None:
+            self.stop(why)
+        return self.stopped is not None
 
     def _submit(self, trial: Trial) -> None:
         call: Callable[..., Outcome] = partial(evaluate, self._evaluator)

@@ -19,6 +19,7 @@ from typing import Any
 
 from bounce.errors import InvalidInput, InvalidSpace, InvalidSpec, quoted
 from bounce.optimizer.options import SYNONYMS, Options, whole
+from bounce.optimizer.stopping import StopWhen
 from bounce.running.command import Command, seconds
 from bounce.running.evaluation import Evaluator
 from bounce.running.imported import Imported
@@ -31,7 +32,7 @@ from bounce.spec.shorthand import FLAGS, SEVERAL, spread
 from bounce.trial import Scalar
 
 RUN = ("budget", "batch_size", "seed", "direction")  # options at the top of the file
-HOW = ("workers", "timeout", "max_failures")  # how evaluations run
+HOW = ("workers", "timeout", "max_failures", "stop_when")  # how evaluations run
 TOP = ("name", *RUN, *HOW, "objective", "command", "options", "parameters", "constraints", "start", "fixed")
 OPTIONS = tuple(f.name for f in fields(Options) if f.name not in RUN)
 LONGEST_NAME = 200  # bytes: a file name has at most 255, and suffixes are added to this one
@@ -49,6 +50,7 @@ class Spec:
     workers: int | None = None
     timeout: float | None = None
     max_failures: int | None = None
+    stop_when: str | None = None
     objective: str | None = None
     command: tuple[str, ...] | None = None
     flags: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -192,6 +194,9 @@ class _Document:
         if "timeout" in document:
             with self.at("timeout"):
                 how["timeout"] = seconds(document["timeout"])
+        if "stop_when" in document:
+            with self.at("stop_when"):
+                how["stop_when"] = StopWhen.of(document["stop_when"], Options.of(options).direction).text
         flags = self._flags()
         objective, command = self._objective(), self._command(space, flags)
         if objective is not None and command is not None:

@@ -31,10 +31,21 @@ class Arguments(RunOptions, total=False):
     max_failures: int
     logs: str | os.PathLike[str] | None
     callbacks: Iterable[Callable[[Trial], None]]
+    stop_when: str | None
+    progress: bool
 
 
 KNOWN = {"known": (), "start": ()}
-HOW = {"executor": None, "workers": None, "timeout": None, "max_failures": ALIKE, "logs": None, "callbacks": ()}
+HOW = {
+    "executor": None,
+    "workers": None,
+    "timeout": None,
+    "max_failures": ALIKE,
+    "logs": None,
+    "callbacks": (),
+    "stop_when": None,
+    "progress": False,
+}
 BESIDE = {**KNOWN, "path": None, **HOW}  # the arguments besides the options, with their defaults
 
 
@@ -46,10 +57,11 @@ def minimize(objective: Objective | Evaluator, space: Space, budget: int, **argu
     its value; they cost no budget. `start` are points to try first; values that they leave out are filled in.
 
     With a `path`, the run is a study in that file, and the same call resumes it. `executor`, `workers`, `timeout`,
-    `max_failures`, `logs` and `callbacks` are those of `Study.run`; by default evaluations run one after the other in
-    this process. An evaluation that raises, or returns anything but a finite number, fails its trial, and the run
-    continues. If the first three evaluations fail with the same error, or any ten in a row, the run ends. An exception
-    that ends the run has the result so far as its attribute `result`. Callbacks are called with each finished trial.
+    `max_failures`, `logs`, `callbacks`, `stop_when` and `progress` are those of `Study.run`; by default evaluations run
+    one after the other in this process. An evaluation that raises, or returns anything but a finite number, fails its
+    trial, and the run continues. If the first three evaluations fail with the same error, or any ten in a row, the run
+    ends. An exception that ends the run has the result so far as its attribute `result`. Callbacks are called with each
+    finished trial.
     """
     return _run("minimize", objective, space, {"budget": budget, **arguments})
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from copy import copy
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from bounce.errors import BounceError, InvalidOption, InvalidStudy, StudyLocked
+from bounce.markup import facts
 from bounce.optimizer.bounce import Bounce
 from bounce.optimizer.ledger import Outcome as Told
 from bounce.optimizer.ledger import Trials
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
+from bounce.optimizer.stopping import StopWhen
 from bounce.running.command import seconds as checked_seconds
 from bounce.running.evaluation import Evaluator, Function, Objective, Outcome
 from bounce.running.executors import executor_for
@@ -26,10 +32,12 @@ from bounce.spaces.space import Space
 from bounce.study.history import Entry
 from bounce.study.keeper import Keeper
 from bounce.study.status import Status
-from bounce.trial import STATES, Recommendation, Result, Trial
+from bounce.trial import STATES, Recommendation, Result, Trial, best_in_words, counts_in_words
 
 if TYPE_CHECKING:
     import pandas as pd
+
+logger = logging.getLogger("bounce")
 
 
 class Study:
@@ -43,6 +51,8 @@ class Study:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._run: Run | None = None
+        self.stopped: str | None = None
+        """Why the last run of this object ended before its budget was spent; None if it did not."""
 
     @classmethod
     @shows_options({})
@@ -136,6 +146,14 @@ class Study:
         Of noisy values, the best one may be a lucky one (`Bounce.recommend`). Nothing in the study changes.
         """
         return self._keeper.optimizer.recommend()
+
+    def improvement_expected(self) -> float | None:
+        """Return an upper bound on what can still be gained, as far as the model can tell (`Bounce`)."""
+        return self._keeper.optimizer.improvement_expected()
+
+    def reached(self, stop_when: str | StopWhen) -> str | None:
+        """Return why a run with this condition should end now; None if it should go on."""
+        return self._keeper.optimizer.reached(stop_when)
 
     @property
     def remaining(self) -> int:
@@ -386,8 +404,17 @@ class Study:
         max_failures: int = ALIKE,
         logs: str | os.PathLike[str] | None = None,
         callbacks: Iterable[Callable[[Trial], None]] = (),
+        stop_when: str | None = None,
+        progress: bool = False,
     ) -> Result:
         """Evaluate until the budget is spent: first the pending trials, then new ones.
+
+        The run ends earlier if `stop` is called, or if `stop_when` holds, a sentence such as "no improvement expected
+        above 0.01", "no improvement in 50 evaluations" or "value below 0.1"; several are joined by "or". It then waits
+        for running evaluations and returns the result so far. `stopped` says why.
+
+        With `progress`, the run shows how far it is: in a panel on a terminal, in a table in a notebook, and elsewhere
+        in a line on standard error now and then.
 
         At most `workers` evaluations run at a time, and `batch_size` trials (the study's by default) are asked for
         whenever that many workers are free. The default is one worker, which is this process. More workers are
@@ -406,7 +433,10 @@ class Study:
         evaluator = _evaluator(objective, logs)
         batch_size = self.options["batch_size"] if batch_size is None else whole("batch_size", batch_size, 1)
         workers = (1 if executor is None else batch_size) if workers is None else whole("workers", workers, 1)
-        plan = Plan(workers, batch_size, whole("max_failures", max_failures, 1), checked_callbacks(callbacks))
+        until = None
+        if stop_when is not None:
+            until = partial(self.reached, StopWhen.of(stop_when, self.options["direction"]))
+        plan = Plan(workers, batch_size, whole("max_failures", max_failures, 1), checked_callbacks(callbacks), until)
         timeout = checked_seconds(timeout)
         if timeout is not None:
             evaluator = evaluator.within(timeout)
@@ -415,20 +445,37 @@ class Study:
                     "a timeout needs worker processes that Bounce starts itself, or a command: leave the executor out",
                     option="timeout",
                 )
+        if not isinstance(progress, bool):
+            raise InvalidOption(f"progress must be True or False, not {progress!r}", option="progress")
         used = executor_for(evaluator, workers, timeout) if executor is None else executor
         try:
-            self._evaluate(evaluator, used, plan)
+            self._evaluate(evaluator, used, plan, progress=progress)
         finally:
             if executor is None:
                 used.shutdown()
         return self.result
 
-    def _evaluate(self, evaluator: Evaluator, executor: Executor, plan: Plan) -> None:
+    @contextmanager
+    def _shown(self, plan: Plan, *, progress: bool) -> Iterator[Plan]:
+        """Show a run while it lasts, if that is wanted."""
+        if not progress:
+            yield plan
+            return
+        from bounce.live.display import shown  # rich is slow to import
+
+        with shown(self, "bounce" if self.path is None else self.path.stem) as display:
+            yield replace(plan, callbacks=[display, *plan.callbacks])
+
+    def _evaluate(self, evaluator: Evaluator, executor: Executor, plan: Plan, *, progress: bool) -> None:
         """Run under the lock; an exception that ends the run gets the result so far."""
         try:
-            with self._keeper.occupied():
-                self._run = Run(self, evaluator, executor, plan)
-                self._run.run()
+            with self._keeper.occupied(), self._shown(plan, progress=progress) as plan:
+                self.stopped = None
+                self._run = run = Run(self, evaluator, executor, plan)
+                run.run()
+                self.stopped = run.stopped
+                if run.stopped is not None:
+                    logger.info("the run ended before its budget was spent: %s", run.stopped)
         except StudyLocked:
             raise
         except BaseException as error:
@@ -441,6 +488,16 @@ class Study:
         finally:
             self._run = None
 
+    def stop(self, reason: str = "stop was called") -> None:
+        """End this object's run in order, from a callback, the objective or another thread.
+
+        No further evaluation begins. The run waits for those in flight, records them and returns its result. The next
+        run continues from there. Nothing happens if no run is under way.
+        """
+        run = self._run
+        if run is not None:
+            run.stop(reason)
+
     def close(self) -> None:
         """Close the file."""
         self._keeper.close()
@@ -452,7 +509,30 @@ class Study:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Study.open({None if self.path is None else str(self.path)!r})"
+        opened = f"Study.open({None if self.path is None else str(self.path)!r})"
+        try:
+            trials, best, budget = self.trials, self.best, self.options["budget"]
+        except (BounceError, OSError) as error:  # a repr is what people look at when something is wrong
+            return f"{opened}  # it cannot be read: {type(error).__name__}"
+        return f"{opened}  # budget {budget}: {counts_in_words(trials)}, best: {best_in_words(best)}"
+
+    def _repr_html_(self) -> str:
+        now = self.status
+        kinds = Counter(self.space.kinds)
+        what = ", ".join(f"{n} {kind}" for kind, n in kinds.items())
+        rows = {
+            "evaluations": f"{now.done + now.failed} of {now.planned} finished: {counts_in_words(self.trials)}",
+            "best": best_in_words(now.best),
+            "space": f"{now.dimensions} parameters: {what}",
+            "stage": f"{now.target_dim} bins",
+            "direction": self.options["direction"],
+            "seed": str(self.options["seed"]),
+        }
+        if now.runner is not None:
+            rows["run by"] = now.runner
+        title = "Study in memory" if self.path is None else f"Study {self.path}"
+        share = (now.done + now.failed) / max(now.planned, 1)
+        return facts(title, rows, None if now.best is None else now.best.point, share=share)
 
 
 def _first(file: Path | None, space: Space | None, given: dict[str, Any]) -> Bounce:

@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING, Any, Protocol
 
-from bounce.cli.words import seconds
-from bounce.study.study import Study
+from bounce.live.words import seconds
 from bounce.trial import Trial
+
+if TYPE_CHECKING:
+    from bounce.spaces.space import Space
+
+
+class Watched(Protocol):
+    """What a display asks of a study."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the run."""
+
+    @property
+    def space(self) -> Space:
+        """What may vary."""
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All trials, by id."""
+
+    @property
+    def in_flight(self) -> int:
+        """How many evaluations are running."""
 
 
 class Progress:
     """The counts, times and best values of a run so far. A finished trial is done, with a value, or failed."""
 
-    def __init__(self, study: Study) -> None:
+    def __init__(self, study: Watched) -> None:
         self._study = study
         options = study.options
         self.maximize = options["direction"] == "maximize"

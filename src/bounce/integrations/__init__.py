@@ -1,0 +1,1 @@
+"""Integrations: Bounce inside other tools."""
