@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from bounce import InvalidInput, InvalidTell, NothingToAsk, Space, baselines
+from bounce import Integer, InvalidInput, InvalidTell, NothingToAsk, Real, Space, baselines
 from bounce.baselines.baseline import INITIAL, codes_of, values_of
 from spaces import binary, generators, mixed, spaces
 
@@ -234,3 +234,23 @@ def test_no_package_is_imported_before_it_is_used() -> None:
     code = f"import sys, bounce.baselines; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:COBYLA")  # of a thread that Nevergrad starts
+@pytest.mark.parametrize("name", EACH)
+def test_numbers_with_steps_stay_on_them(name: str) -> None:
+    space = Space(
+        [
+            Real("few", 0, 1, step=0.05),
+            Real("many", -1, 1, step=0.001),
+            Real("log", 0.01, 10, log=True, digits=2),
+            Integer("n", 8, 64, step=8),
+            Integer("wide", 0, 5000, step=25),
+        ]
+    )
+    points = [trial.point for trial in run(name, space, 8 if name == "botorch" else 14, 3, weight(space)).trials]
+    assert points == space.decode(space.encode(points))
+    assert len({point["many"] for point in points}) > 3
+    row = space.encode(points)[-1]
+    np.testing.assert_array_equal(codes_of(space, values_of(space, row)), row)

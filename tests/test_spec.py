@@ -419,7 +419,21 @@ def test_the_example_runs_as_it_is(tmp_path: Path) -> None:
 
 def test_the_example_explains_every_key_and_its_defaults_are_true(tmp_path: Path) -> None:
     text = example()
-    for key in (*TOP, *OPTIONS, "low", "high", "log", "values", "choices"):
+    for key in (
+        *TOP,
+        *OPTIONS,
+        "low",
+        "high",
+        "log",
+        "step",
+        "digits",
+        "values",
+        "choices",
+        "on",
+        "off",
+        "names",
+        "count",
+    ):
         assert re.search(rf"^(#\s+)?\[*{key}\b", text, re.MULTILINE), key
     assert re.search(r"(?m)^# default = ", text)
     whole = load(written(tmp_path, re.sub(r"(?m)^# (\w+ = |\[fixed\])", r"\1", text), "bounce.toml"))

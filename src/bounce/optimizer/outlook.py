@@ -67,7 +67,7 @@ def _moments(gp: GP, y: Array, x: Codes) -> tuple[Array, Array]:
 
 def _candidates(space: Space, gp: GP, y: Array, best: float, good: Codes, *, rng: np.random.Generator) -> Codes:
     """Return points that might be better than the best one: the whole space, or the outcome of a search in it."""
-    if space.size <= LISTED:
+    if space.structure is None and space.size <= LISTED:
         return space.grid()
     x = np.vstack([good, space.sample(DRAWN, rng=rng)])
     value = log_ei(*_moments(gp, y, x), best)
@@ -88,7 +88,11 @@ def _children(space: Space, parents: Codes, *, rng: np.random.Generator) -> Code
     reals = space.reals
     step = rng.choice(STEPS, (n, 1))
     other[:, reals] = on_grid(parents[:, reals] + step * (other[:, reals] - parents[:, reals]))
-    return np.where(changed, other, parents)
+    children = np.where(changed, other, parents)
+    if space.structure is None:
+        return children
+    children = space.structure.canonical(children)
+    return children[space.structure.allowed(children, exact=False)]
 
 
 def _gain(mean: Array, sigma: Array, best: float) -> float:

@@ -95,7 +95,7 @@ class Expression:
 
         `active` says where each parameter is active. Without it, None in a column stands for an inactive parameter.
         """
-        return self._evaluated(columns, active)[0]
+        return self._evaluated(columns, active, graded=False)[0]
 
     def violation(
         self, columns: Mapping[str, Array], active: Mapping[str, Truths] | None = None
@@ -104,10 +104,10 @@ class Expression:
 
         A comparison of numbers fails by their difference, any other by 1; `and` adds, `or` takes the least.
         """
-        return self._evaluated(columns, active)[1]
+        return self._evaluated(columns, active, graded=True)[1]
 
     def _evaluated(
-        self, columns: Mapping[str, Array], active: Mapping[str, Truths] | None
+        self, columns: Mapping[str, Array], active: Mapping[str, Truths] | None, *, graded: bool
     ) -> tuple[Truths, NDArray[np.float64]]:
         missing = sorted(self.names - columns.keys())
         if missing:
@@ -121,7 +121,7 @@ class Expression:
         applies = ~np.logical_or.reduce(missed) if missed else np.ones(n, dtype=bool)
         if not applies.all():
             arrays = {name: array[applies] for name, array in arrays.items()}
-        rows = Rows(self.text, arrays)
+        rows = Rows(self.text, arrays, graded=graded)
         with np.errstate(all="ignore"):
             truth = rows.truth(self._root)
         m = int(applies.sum())
@@ -201,4 +201,4 @@ def _added(a: dict[str, float], b: dict[str, float], factor: float) -> dict[str,
 def _array(given: Any) -> Array:
     """Return a column as floats, or as objects if it may hold strings or None."""
     array = np.asarray(given)
-    return array.astype(np.float64) if array.dtype.kind in "fiub" else array.astype(object)
+    return array.astype(np.float64, copy=False) if array.dtype.kind in "fiub" else array.astype(object, copy=False)

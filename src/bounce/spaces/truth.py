@@ -36,6 +36,9 @@ ORDERS: dict[str, np.ufunc] = {"<": np.less, "<=": np.less_equal, ">": np.greate
 
 
 Array = NDArray[Any]
+ZERO = np.zeros(())
+ONE = np.ones(())
+NO_ERROR = np.zeros((), dtype=int)
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,13 @@ class Truth:
     excess: Array
 
     @classmethod
-    def of(cls, value: Array, error: Array, gap: Array, excess: Array | None = None) -> Truth:
-        """Return a truth that misses being true by `gap`, and being false by `excess` or also by `gap`."""
+    def of(cls, value: Array, error: Array, gap: Array | None, excess: Array | None = None) -> Truth:
+        """Return a truth that misses being true by `gap`, and being false by `excess` or also by `gap`.
+
+        Without a gap, nobody asks by how much.
+        """
+        if gap is None:
+            return cls(value, error, ZERO, ZERO)
         gap, broken = np.clip(gap, SMALLEST_VIOLATION, 1e300), error != 0
         return cls(
             value,
@@ -67,7 +75,7 @@ class Truth:
         """Return where both are true. Python stops at the first that is false, and so do errors."""
         return Truth(
             self.value & other.value,
-            np.where(self.error, self.error, np.where(self.value, other.error, 0)),
+            _first(self.error, other.error if other.error is NO_ERROR else np.where(self.value, other.error, 0)),
             self.lack + other.lack,
             np.minimum(self.excess, other.excess),
         )
@@ -84,8 +92,9 @@ _is_number = np.frompyfunc(lambda value: isinstance(value, int | float), 1, 1)
 class Rows:
     """The evaluation of a tree on rows."""
 
-    def __init__(self, text: str, columns: dict[str, Array]) -> None:
+    def __init__(self, text: str, columns: dict[str, Array], *, graded: bool) -> None:
         self.text = text
+        self.graded = graded
         self.columns = columns
         self.sentences: list[InvalidSpace] = []
 
@@ -107,27 +116,28 @@ class Rows:
             strings = np.asarray(_is_text(value)).astype(bool)
             error = _first(error, self._complaint(strings, value, node.at, "is a string: compare it with =="))
             value = np.where(strings, 0.0, np.asarray(value, dtype=bool))
-        return Truth.of(value != 0, error, np.ones(()))
+        return Truth.of(value != 0, error, ONE if self.graded else None)
 
     def _order(self, node: Compare) -> Truth:
         a, wrong_a = self.number(node.left, f"{node.symbol} compares numbers")
         b, wrong_b = self.number(node.right, f"{node.symbol} compares numbers")
-        return Truth.of(ORDERS[node.symbol](a, b), _first(wrong_a, wrong_b), np.abs(a - b))
+        gap = np.abs(a - b) if self.graded else None
+        return Truth.of(ORDERS[node.symbol](a, b), _first(wrong_a, wrong_b), gap)
 
     def _equality(self, node: Compare) -> Truth:
         (a, wrong_a), (b, wrong_b) = self.value(node.left), self.value(node.right)
         equal = np.asarray(np.equal(a, b)).astype(bool)
-        gap = np.ones(()) if object in (a.dtype, b.dtype) else np.abs(a - b)
-        truth = Truth.of(equal, _first(wrong_a, wrong_b), gap, np.ones(()))
+        gap = None if not self.graded else ONE if object in (a.dtype, b.dtype) else np.abs(a - b)
+        truth = Truth.of(equal, _first(wrong_a, wrong_b), gap, ONE)
         return truth if node.symbol == "==" else truth.inverse
 
     def value(self, node: Node) -> tuple[Array, Array]:
         """Return what a node is, as floats or objects, and its error."""
         if isinstance(node, Name):
-            return self.columns[node.name], np.zeros((), dtype=int)
+            return self.columns[node.name], NO_ERROR
         if isinstance(node, Constant):
             is_number = isinstance(node.value, int | float)
-            return np.array(node.value, dtype=float if is_number else object), np.zeros((), dtype=int)
+            return np.array(node.value, dtype=float if is_number else object), NO_ERROR
         if isinstance(node, Compare | Member | Negation | AllOf | AnyOf):
             truth = self.truth(node)
             return truth.value.astype(float), truth.error
@@ -158,8 +168,11 @@ class Rows:
             return getattr(np, node.operator)(a, b), _first(wrong_a, wrong_b)
         assert isinstance(node, Call)
         if node.function == "count":
+            graded, self.graded = self.graded, False
             truths = [self.truth(item) for item in node.items]
-            return sum(t.value.astype(float) for t in truths), reduce(_first, (t.error for t in truths))  # type: ignore[return-value]
+            self.graded = graded
+            counted: Array = reduce(np.add, (truth.value.astype(float) for truth in truths))
+            return counted, reduce(_first, (truth.error for truth in truths))
         found = [self.number(item, f"{node.function} takes numbers") for item in node.items]
         error = reduce(_first, (wrong for _, wrong in found))
         values = [value for value, _ in found]
@@ -172,12 +185,14 @@ class Rows:
         """Mark what is undefined or infinite as an error of its row."""
         value = np.asarray(value)
         finite = np.isfinite(value)
+        if finite.all():
+            return value, error
         return np.where(finite, value, 0.0), _first(error, np.where(finite, 0, 1))
 
     def _complaint(self, bad: Array, values: Array, at: int, what: str) -> Array:
         """Return the error of the rows with a value that does not fit."""
         if not bad.any():
-            return np.zeros((), dtype=int)
+            return NO_ERROR
         given = np.broadcast_to(values, bad.shape)[bad].ravel()[0]
         self.sentences.append(mistake(self.text, at, f"{given!r} {what}"))
         return np.where(bad, len(self.sentences) + 1, 0)
@@ -185,4 +200,6 @@ class Rows:
 
 def _first(a: Array, b: Array) -> Array:
     """Return the first error of two."""
+    if a is NO_ERROR or b is NO_ERROR:
+        return b if a is NO_ERROR else a
     return np.where(a, a, b)
