@@ -105,7 +105,7 @@ class Planner:
 
         Of the model only the data carry over. The search continues around the best point that is left.
         """
-        best = best_of(observations(records, head.stage.restart), self.options.sign)
+        best = best_of(observations(records, head.stage.restart), self.options.sign, self.space.limits)
         codes = all_codes(self.space, [record for record in records if record.was is None])
         anchor = None if best is None else best.codes
         bins = len(self.space) if head.stage.embedding.is_input else len(head.stage.embedding.members)
@@ -151,7 +151,7 @@ class Planner:
         stage = head.stage
         if stage.embedding.is_input:
             return head
-        best = best_of(observations(records, stage.restart), self.options.sign)
+        best = best_of(observations(records, stage.restart), self.options.sign, self.space.limits)
         if best is None:
             return head
         own = best.trial.stage == stage.number and best.asked_codes is None and best.proposed  # surely inside

@@ -20,19 +20,21 @@ from bounce.gp.linalg import Array
 from bounce.gp.targets import BENDS
 from bounce.method import FIRST, Method
 from bounce.spaces.kinds import Codes
+from bounce.spaces.outcomes import Limit, feasible
 from bounce.spaces.space import Space
 from bounce.subspace.embedding import Embedding
 from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import TrustRegion
 from bounce.trial import ASKED, STATES, VALUED, Scalar, State, Trial
 
-VERSION = 4
-STORED = tuple(f.name for f in fields(Trial) if f.name != "point")  # the point follows from the codes
+VERSION = 5
+STORED = tuple(f.name for f in fields(Trial) if f.name not in ("point", "feasible"))  # these two follow from the rest
 OWN = ("codes", "batch", "told", "asked_codes", "enqueued", "counted", "was", "former_point", "free")
 RECORD = (*STORED, *OWN)
 """The keys of a record's document."""
 
 RENAMED = {"space": "stage", "length_comb": "radius", "length_cont": "side"}  # fields of a trial, version 1 to 2
+NEW_IN_5: dict[str, Any] = {"outcomes": {}}  # fields of a trial that version 4 did not have
 NEW_IN_4: dict[str, Any] = {"sem": None}  # fields of a trial that version 3 did not have
 NEW_IN_3: dict[str, Any] = {"attempts": 0, "free": None}  # fields of a trial that version 2 did not have
 NEW_IN_2: dict[str, Any] = {  # fields of a trial that version 1 did not have
@@ -132,10 +134,40 @@ def observations(records: Sequence[Record], restart: int | None) -> list[Record]
     return [r for r in records if r.trial.state in VALUED and restart in (None, r.trial.restart)]
 
 
-def best_of(records: Iterable[Record], sign: float) -> Record | None:
-    """Return the trial with the best value, the first of several; None if none has a value."""
+def best_of(records: Iterable[Record], sign: float, limits: Sequence[Limit] = ()) -> Record | None:
+    """Return the trial with the best value, the first of several; None if none has a value.
+
+    With limits, it is the best of those that keep them. Before there is one, it is the trial that breaks them least.
+    """
     valued = [record for record in records if record.trial.state in VALUED]
-    return min(valued, key=lambda record: sign * record.value, default=None)
+    if not limits:
+        return min(valued, key=lambda record: sign * record.value, default=None)
+    keeping = [record for record in valued if record.trial.feasible]
+    if keeping:
+        return best_of(keeping, sign)
+    broken = violations(valued, limits)
+    least = [record for record, own in zip(valued, broken, strict=True) if own == broken.min()]
+    return best_of(least, sign)
+
+
+def violations(records: Sequence[Record], limits: Sequence[Limit]) -> Array:
+    """Return by how much each of some trials breaks the limits, all of them together; infinite if that is not known.
+
+    The violation of each limit is divided by the median of those of the trials that break it, so that outcomes in
+    different units count alike, and one outlier does not set the scale.
+    """
+    total = np.zeros(len(records))
+    for limit in limits:
+        own = np.array(
+            [
+                np.inf if limit.name not in r.trial.outcomes else limit.violation(r.trial.outcomes[limit.name])
+                for r in records
+            ]
+        )
+        broken = own[(own > 0) & np.isfinite(own)]
+        with np.errstate(over="ignore"):
+            total += own / np.median(broken) if len(broken) else own
+    return total
 
 
 def spent(records: Iterable[Record]) -> int:
@@ -203,6 +235,9 @@ def _record(space: Space, document: Mapping[str, Any], place: int, codes: Codes)
         and trial.state in STATES
         and (trial.state == "outside" or (trial.state in VALUED) == (value is not None))
         and (value is None or _is_number(value))
+        and isinstance(trial.outcomes, dict)
+        and all(isinstance(name, str) and _is_number(x) for name, x in trial.outcomes.items())
+        and (value is not None or not trial.outcomes)
         and (trial.sem is None or (value is not None and _is_number(trial.sem) and trial.sem >= 0))
         and (trial.state in (*VALUED, "failed")) == (told is not None)
         and (trial.state == "outside") == (document["was"] is not None)
@@ -221,6 +256,7 @@ def _record(space: Space, document: Mapping[str, Any], place: int, codes: Codes)
     free = tuple(document["free"] or ())
     point = former if outside else {k: v for k, v in space.decode(codes)[0].items() if k not in free}
     object.__setattr__(trial, "point", point)
+    object.__setattr__(trial, "feasible", feasible(space.limits, trial.outcomes))
     return Record(
         trial,
         codes[0],
@@ -321,6 +357,8 @@ def upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
             "head": _head_of_1(state["head"]),
             "trials": [upgraded_trial(trial, 1) for trial in state["trials"]],
         }
+    elif state.get("version") == 4:  # only trials have something new
+        state = {**state, "version": VERSION, "trials": [upgraded_trial(trial, 4) for trial in state["trials"]]}
     elif state.get("version") in (2, 3):  # options that were not there yet have their defaults
         trials = [upgraded_trial(trial, state["version"]) for trial in state["trials"]]
         options = {**state["options"], "method": _method_of_3(state["options"]["method"])}
@@ -335,7 +373,9 @@ def upgraded_trial(document: Mapping[str, Any], version: int) -> dict[str, Any]:
         trial = NEW_IN_2 | {RENAMED.get(name, name): x for name, x in trial.items()}
     if version < 3:
         trial = NEW_IN_3 | trial
-    return NEW_IN_4 | trial if version < 4 else trial
+    if version < 4:
+        trial = NEW_IN_4 | trial
+    return NEW_IN_5 | trial if version < 5 else trial
 
 
 def _options_of_1(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,6 +74,8 @@ class Plan:
     batch_size: int = 1
     max_failures: int = ALIKE
     callbacks: Sequence[Callable[[Trial], None]] = ()
+    outcomes: Sequence[str] = ()
+    """What an evaluation must measure beside its value."""
 
 
 class Run:
@@ -92,7 +94,7 @@ class Run:
         self._own: Pool | None = None
         self._works = False
         self._end: BounceError | None = None
-        self._recorder = Recorder(source, plan.max_failures, plan.callbacks)
+        self._recorder = Recorder(source, plan.max_failures, plan.callbacks, plan.outcomes)
         self._exhausted = False
 
     @property

@@ -90,6 +90,10 @@ class Change:
         for name in [name for name in old if name not in new]:
             fixed = f"fixed at {_shown(self.defaults[name])}" if name in self.defaults else "removed"
             said.append(f"{name} is {fixed}")
+        before, after = ({limit.name: limit.text for limit in space.limits} for space in (self.old, self.new))
+        said += [f"the limit {text} is added" for name, text in after.items() if name not in before]
+        said += [f"{text} instead of {before[name]}" for name, text in after.items() if before.get(name, text) != text]
+        said += [f"the limit {text} is removed" for name, text in before.items() if name not in after]
         return said or ["the order of the parameters changes"]
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from bounce.errors import InvalidPoint, InvalidSpace
 from bounce.spaces.kinds import Codes, Kind, Parameter, on_grid
 from bounce.spaces.numbers import rounded
+from bounce.spaces.outcomes import Limit, limits_of
 from bounce.spaces.parameters import FIELDS, TYPES, parameter_from_dict
 from bounce.trial import Scalar
 
@@ -26,6 +27,8 @@ class Space:
     """An ordered collection of parameters with distinct names."""
 
     parameters: Sequence[Parameter]
+    outcomes: Sequence[Limit | str] = field(default=(), kw_only=True)
+    """What is measured beside the value, with its limits: `strength >= 30`, `1 <= ph <= 3`."""
     _names: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -42,6 +45,13 @@ class Space:
             if parameter.name in names:
                 raise InvalidSpace(f"parameter names must be distinct, but {parameter.name!r} appears twice")
             names.add(parameter.name)
+        limits = limits_of(self.outcomes)
+        for limit in limits:
+            if limit.name in names:
+                raise InvalidSpace(f"{limit.name!r} is a parameter, so it cannot be an outcome")
+        if limits and any(name.strip().lower() == "feasible" for name in names):
+            raise InvalidSpace("with outcomes, tables have a column 'feasible': rename the parameter of that name")
+        object.__setattr__(self, "outcomes", limits)
         object.__setattr__(self, "parameters", parameters)
         object.__setattr__(self, "_names", frozenset(names))
 
@@ -54,6 +64,11 @@ class Space:
         except InvalidPoint:
             return False
         return True
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """The limits on outcomes."""
+        return self.outcomes  # type: ignore[return-value]
 
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:
@@ -175,6 +190,9 @@ class Space:
         for a, b in zip(self.parameters, given.parameters, strict=False):
             if a != b:
                 return f"it has {a!r} where the given space has {b!r}"
+        if len(self) == len(given) and self.outcomes != given.outcomes:
+            own, others = ([limit.text for limit in space.limits] for space in (self, given))
+            return f"it has the outcomes {own!r}, the given space has {others!r}"
         return f"it has {len(self)} parameters, the given space has {len(given)}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -188,11 +206,12 @@ class Space:
                 }
                 for parameter in self.parameters
             ]
-        }
+        } | ({"outcomes": [limit.text for limit in self.limits]} if self.outcomes else {})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Space:
         """Build a space from what `to_dict` returned."""
         if not isinstance(document, Mapping) or not isinstance(document.get("parameters"), list):
             raise InvalidSpace(f"a space's document must hold a list 'parameters', not {document!r}")
-        return cls([parameter_from_dict(item) for item in document["parameters"]])
+        outcomes = document.get("outcomes", ())
+        return cls([parameter_from_dict(item) for item in document["parameters"]], outcomes=outcomes)
