@@ -19,7 +19,7 @@ NUMBERS = st.floats(-1e9, 1e9).map(lambda x: x + 0.0)
 
 
 def space(*outcomes: str) -> Space:
-    kinds = [Real("x", 0.0, 1.0), Integer("n", 1, 9), Categorical("c", ["a", "b", "d"])]
+    kinds: list[Any] = [Real("x", 0.0, 1.0), Integer("n", 1, 9), Categorical("c", ["a", "b", "d"])]
     return Space(kinds, outcomes=outcomes or ("strength >= 0.5", "1 <= ph < 3"))
 
 
@@ -178,7 +178,7 @@ def test_the_best_trial_keeps_the_limits() -> None:
 
 def test_of_equal_violations_the_best_value_counts_whatever_the_direction() -> None:
     for direction, expected in (("minimize", 0), ("maximize", 1)):
-        opt = Bounce(space("a >= 1", "b <= 0"), budget=9, seed=0, direction=direction)  # type: ignore[arg-type]
+        opt = Bounce(space("a >= 1", "b <= 0"), budget=9, seed=0, direction=direction)
         opt.tell(opt.ask(), [1.0], constraints=[{"a": 0.5, "b": 0.0}])
         opt.tell(opt.ask(), [2.0], constraints=[{"a": 0.5, "b": -1.0}])
         assert opt.best is not None

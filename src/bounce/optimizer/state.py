@@ -118,6 +118,8 @@ class Fit:
     """The number of the stage it was made in."""
     bend: float = 0.0
     """How much the targets are bent."""
+    beliefs: Mapping[str, Hyper] = field(default_factory=dict)
+    """The hyperparameters of what is believed about limits, by the names of `bounce.optimizer.limits`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,12 +144,16 @@ def best_of(records: Iterable[Record], sign: float, limits: Sequence[Limit] = ()
     valued = [record for record in records if record.trial.state in VALUED]
     if not limits:
         return min(valued, key=lambda record: sign * record.value, default=None)
-    keeping = [record for record in valued if record.trial.feasible]
-    if keeping:
-        return best_of(keeping, sign)
-    broken = violations(valued, limits)
-    least = [record for record, own in zip(valued, broken, strict=True) if own == broken.min()]
-    return best_of(least, sign)
+    return valued[int(ranks(valued, sign, limits).argmin())] if valued else None
+
+
+def ranks(records: Sequence[Record], sign: float, limits: Sequence[Limit]) -> Array:
+    """Return the ranks (n,) of trials with a value: by violation, then by value, then by place; 0 for the best."""
+    ranks = np.empty(len(records))
+    ranks[np.lexsort((np.array([sign * r.value for r in records]), violations(records, limits)))] = np.arange(
+        len(records)
+    )
+    return ranks
 
 
 def violations(records: Sequence[Record], limits: Sequence[Limit]) -> Array:
@@ -167,7 +173,8 @@ def violations(records: Sequence[Record], limits: Sequence[Limit]) -> Array:
         broken = own[(own > 0) & np.isfinite(own)]
         with np.errstate(over="ignore"):
             total += own / np.median(broken) if len(broken) else own
-    return total
+    held = np.array([bool(r.trial.feasible) for r in records], dtype=bool)
+    return np.where(held, 0.0, np.maximum(total, np.finfo(float).tiny))
 
 
 def spent(records: Iterable[Record]) -> int:
@@ -182,7 +189,7 @@ def evidence(records: Sequence[Record], restart: int | None, sign: float, method
     all (`Method.failures`).
     """
     done = observations(records, restart)
-    if method.failures == "ignored":
+    if method.failures != "worst":
         return done, np.array([sign * r.value for r in done])
     found = [r for r in records if r.told is not None and restart in (None, r.trial.restart)]
     worst = max(sign * r.value for r in done)
@@ -274,6 +281,7 @@ def _record(space: Space, document: Mapping[str, Any], place: int, codes: Codes)
 def head_to_dict(head: Head) -> dict[str, Any]:
     """Return a head as JSON values."""
     stage, fit = head.stage, head.fit
+    beliefs = {} if fit is None else {name: _hyper_to_dict(hyper) for name, hyper in fit.beliefs.items()}
     return {
         "stage": {
             "number": stage.number,
@@ -285,7 +293,8 @@ def head_to_dict(head: Head) -> dict[str, Any]:
         "design": asdict(head.design),
         "fit": None
         if fit is None
-        else {"hyper": _hyper_to_dict(fit.hyper), "tells": fit.tells, "stage": fit.stage, "bend": fit.bend},
+        else {"hyper": _hyper_to_dict(fit.hyper), "tells": fit.tells, "stage": fit.stage, "bend": fit.bend}
+        | ({"beliefs": beliefs} if beliefs else {}),
     }
 
 
@@ -312,8 +321,8 @@ def head_from_dict(space: Space, document: Mapping[str, Any]) -> Head:
     return Head(stage, design, None if document["fit"] is None else _fit_from_dict(latent, document["fit"]))
 
 
-def _fit_from_dict(latent: Space, document: Mapping[str, Any]) -> Fit:
-    given = dict(document["hyper"])
+def _hyper_from_dict(latent: Space, document: Mapping[str, Any]) -> Hyper:
+    given = dict(document)
     for name in ("combinatorial_lengthscales", "real_lengthscales"):
         if not all(_is_number(x) and 1e-9 < x < 1e9 for x in given[name]):
             raise InvalidState(f"the state's lengthscales are damaged: {given[name]!r}")
@@ -327,13 +336,20 @@ def _fit_from_dict(latent: Space, document: Mapping[str, Any]) -> Fit:
         and isinstance(hyper.per_bin, bool)
         and len(hyper.combinatorial_lengthscales)
         in ((len(latent.combinatorial),) if hyper.per_bin else (1, len(latent.combinatorial_kinds)))
-        and all(_is_int(document[name]) and document[name] >= 0 for name in ("tells", "stage"))
     ):
+        raise InvalidState("the state's hyperparameters do not fit its embedding")
+    return hyper
+
+
+def _fit_from_dict(latent: Space, document: Mapping[str, Any]) -> Fit:
+    hyper = _hyper_from_dict(latent, document["hyper"])
+    beliefs = {str(name): _hyper_from_dict(latent, given) for name, given in document.get("beliefs", {}).items()}
+    if not all(_is_int(document[name]) and document[name] >= 0 for name in ("tells", "stage")):
         raise InvalidState("the state's hyperparameters do not fit its embedding")
     bend = document.get("bend", 0.0)
     if bend not in BENDS:
         raise InvalidState(f"the state's targets have an unknown bend: {bend!r}")
-    return Fit(hyper, document["tells"], document["stage"], bend)
+    return Fit(hyper, document["tells"], document["stage"], bend, beliefs)
 
 
 def _is_int(value: object) -> bool:
