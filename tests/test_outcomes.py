@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from bounce import Bounce, Categorical, Integer, InvalidSpace, InvalidTell, Real, Space, Study, minimize
 from bounce.spaces.outcomes import Limit, feasible, limits_of
+from terminal import Terminal
 
 NUMBERS = st.floats(-1e9, 1e9).map(lambda x: x + 0.0)
 
@@ -286,3 +287,96 @@ def test_known_results_have_outcomes() -> None:
     known = [({"x": 0.7, "n": 4, "c": "a"}, 1.0, {"strength": 0.7, "ph": 2.0})]
     result = minimize(measured, space(), budget=6, seed=0, known=known)
     assert result.trials[0].outcomes == {"strength": 0.7, "ph": 2.0}
+
+
+# programs, tables, the command line
+
+SPEC = """
+budget = 6
+seed = 1
+outcomes = ["strength >= 0.5", "cost <= 1.2"]
+command = [
+    "sh", "-c",
+    "echo 'strength = 1e-3'; echo strength = $0; echo steps=3; echo '{{\\"value\\": 1, \\"cost\\": '$1'}}'",
+    "{x}", "{n}",
+]
+
+[[parameters]]
+name = "x"
+type = "real"
+low = 0.0
+high = 1.0
+
+[[parameters]]
+name = "n"
+type = "integer"
+low = 0
+high = 9
+"""
+
+
+def test_a_program_prints_outcomes_and_a_sheet_has_columns(bounce: Terminal) -> None:
+    (bounce.folder / "a.toml").write_text(SPEC)
+    assert bounce("run", "a.toml", "--quiet").code == 0
+    with Study.open(bounce.folder / "a.db") as study:
+        for trial in study.trials:
+            assert trial.outcomes == {"strength": trial.point["x"], "cost": float(trial.point["n"])}  # type: ignore[arg-type]
+    assert "keep the limits: strength >= 0.5, cost <= 1.2" in bounce("status", "a.toml").out
+    assert "┃ feasible ┃" in bounce("trials", "a.toml").out
+    (bounce.folder / "a.toml").write_text(SPEC.replace("budget = 6", "budget = 8"))
+    header, *rows = bounce("ask", "a.toml", "-n", "2", "--format", "csv").out.splitlines()
+    assert header == "id,x,n,value,strength,cost"
+    filled = [row.removesuffix(",,,") + ending for row, ending in zip(rows, (",1.5,0.7,1", ",1.5,0.7,"), strict=True)]
+    sheet = bounce.folder / "b.csv"
+    sheet.write_text("\n".join([header, *filled]) + "\n")
+    assert "row 3: the outcome 'cost' must be a finite number, not ''" in bounce("tell", "a.toml", "b.csv").err
+    sheet.write_text("\n".join([header, filled[0], filled[1] + "9"]) + "\n")
+    assert bounce("tell", "a.toml", "b.csv").out.startswith("2 stored")
+    assert bounce("tell", "a.toml", "b.csv").out.startswith("0 stored, 2 unchanged")
+    sheet.write_text("\n".join([header, filled[0] + "0", filled[1] + "9"]) + "\n")
+    assert "already done with cost = 1.0. To correct it: bounce correct" in bounce("tell", "a.toml", "b.csv").err
+    bounce("correct", "a.toml", "7", "--outcome", "cost=1")
+    with Study.open(bounce.folder / "a.db") as study:
+        assert [trial.feasible for trial in study.trials[6:]] == [True, True]
+        trials = study.trials
+    assert "cost 9.0 -> 1.0, feasible false -> true" in bounce("history", "a.toml").out
+    bounce("export", "a.toml", "out.csv")
+    assert bounce("add", "a.toml", "out.csv", "--study", "b.db").out.startswith("8 added")
+    assert bounce("add", "a.toml", "a.db", "--study", "c.db").out.startswith("8 added")
+    for name in ("b.db", "c.db"):
+        with Study.open(bounce.folder / name) as study:
+            assert [trial.outcomes for trial in study.trials] == [trial.outcomes for trial in trials]
+
+
+def test_best_says_if_no_trial_keeps_the_limits(bounce: Terminal) -> None:
+    (bounce.folder / "a.toml").write_text(
+        SPEC.replace("strength >= 0.5", "strength >= 2").replace("budget = 6", "budget = 2")
+    )
+    said = bounce("run", "a.toml", "--quiet").out
+    assert said.startswith("no trial keeps the limits yet; this one breaks them least\nbest value 1.0")
+    assert "strength >= 2.0: 0." in said
+    assert "(broken)" in said
+    assert "breaks limits least)" in bounce("status", "a.toml").out
+
+
+def test_a_table_without_the_column_of_an_outcome_is_refused(bounce: Terminal) -> None:
+    (bounce.folder / "a.toml").write_text(SPEC)
+    bounce("ask", "a.toml")
+    (bounce.folder / "b.csv").write_text("id,value,strength\n0,1,0.5\n")
+    assert "the column 'cost' of an outcome is missing" in bounce("tell", "a.toml", "b.csv").err
+
+
+def test_a_spec_with_a_wrong_limit_is_refused_with_its_line(bounce: Terminal) -> None:
+    (bounce.folder / "a.toml").write_text(SPEC.replace("cost <= 1.2", "cost = 3"))
+    said = bounce("run", "a.toml")
+    assert said.code == 2
+    assert "line 4: an outcome must be compared with numbers" in said.err
+
+
+def test_a_plot_of_a_study_with_limits_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from bounce.report.plots import convergence
+
+    result = minimize(measured, space(), budget=8, seed=0)
+    convergence(result.trials, tmp_path / "a.png", title="limits")
+    assert (tmp_path / "a.png").stat().st_size > 1000

@@ -50,7 +50,7 @@ class Outcome:
     notes: Mapping[str, str] = field(default_factory=dict)
     sem: float | None = None
     """The standard error of its value: 0 for an exact value, None if it is unknown."""
-    constraints: Mapping[str, Any] | None = None
+    constraints: Mapping[str, Any] | None = field(default_factory=dict)
     """What was measured beside the value, by name."""
 
 

@@ -39,6 +39,8 @@ class Outcome:
     """The objective's traceback, as text."""
     constraints: Mapping[str, float] = field(default_factory=dict)
     """What was measured beside the value, by name."""
+    exact: bool = True
+    """Whether that is all of it; a program may print other numbers too."""
 
     def __post_init__(self) -> None:
         """Make its texts fit for every file and terminal, whatever the objective has put into them."""
@@ -51,6 +53,8 @@ class Outcome:
         """Return the same outcome if everything was measured and nothing else; otherwise a failure."""
         if self.value is None or self.constraints.keys() == set(names):
             return self
+        if not self.exact and self.constraints.keys() >= set(names):
+            return replace(self, constraints={name: self.constraints[name] for name in names})
         found, needed = (", ".join(given) or "nothing" for given in (self.constraints, names))
         error = EvaluationFailed(f"the outcomes to be measured beside the value are {needed}; there was {found}")
         return Outcome.failed(said(error), self.seconds, error)
