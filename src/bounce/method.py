@@ -46,7 +46,7 @@ class Method:
     under the model. The paper has no such scale. `mixint-rosenbrock` of bench/suites.py after 200 evaluations, 3 seeds:
     from 19 to 11; a pipeline: from 0.039 to 0.033."""
 
-    failures: Literal["worst", "ignored"] = "worst"
+    failures: Literal["worst", "learned", "ignored"] = "worst"
     """What the model learns from a failed trial: the worst value seen, or nothing. The paper has no failures, so its
     model sees only values. Not measured: if failures are ignored, nothing keeps the search away from their
     neighbours."""

@@ -36,6 +36,10 @@ class Trial:
     value: float | None = None
     sem: float | None = field(default=None, kw_only=True)
     """The standard error of the value, if it was told: 0 for an exact value."""
+    outcomes: dict[str, float] = field(default_factory=dict, kw_only=True)
+    """What was measured beside the value, by name."""
+    feasible: bool | None = field(default=None, kw_only=True)
+    """Whether its outcomes keep the limits of the space; None if there are none, or an outcome is not known."""
     state: State = "pending"
     error: str | None = None
     """Why it failed."""
@@ -50,7 +54,9 @@ class Trial:
     restart: int = 0
     """How many restarts preceded it."""
     acquisition: float | None = None
-    """The log of the expected improvement; None for an initial point and for one that doubts the model."""
+    """The log of the expected improvement; None for an initial point and for one that doubts the model. Where the
+    space has limits on outcomes, the log of the probability that they hold is added, and stands alone before the first
+    trial that keeps them."""
     seconds_ask: float = 0.0
     """Its share of the time that its ask took."""
     seconds_eval: float | None = None
@@ -64,13 +70,20 @@ class Trial:
         return hash(self.id)
 
 
-FACTS = tuple(f.name for f in fields(Trial) if f.name not in ("id", "point", "notes"))
-"""What is known about a trial besides its id, its point and its notes, in the order of every table."""
+FACTS = tuple(f.name for f in fields(Trial) if f.name not in ("id", "point", "notes", "outcomes", "feasible"))
+"""What is known about a trial besides its id, its point, its outcomes and its notes, in the order of every table."""
+RESERVED = ("id", *FACTS, "feasible", "failed", "note")
+"""Columns of tables that no outcome can be called after."""
 
 
 def column(name: str) -> str:
     """Return the column of a parameter in a table: its name, with `point.` before it where that is ambiguous."""
     return f"point.{name}" if name.strip().lower() in ("id", *FACTS) or name.startswith("point.") else name
+
+
+def outcomes_of(trials: Iterable[Trial]) -> list[str]:
+    """Return the names of the outcomes of trials."""
+    return list(dict.fromkeys(name for trial in trials for name in trial.outcomes))
 
 
 def parameters_of(trials: Iterable[Trial]) -> list[str]:
@@ -102,14 +115,16 @@ class Result:
 
     trials: list[Trial]
     best: Trial | None
-    """The trial with the best value; None if no trial has a value."""
+    """The trial with the best value; None if no trial has a value. Where the space has limits on outcomes, it is the
+    best of those that keep them, or before there is one, the trial that breaks them least."""
     seed: int
     """The seed that repeats the run, whether it was given or drawn."""
 
     def __repr__(self) -> str:
         done = sum(trial.state == "done" for trial in self.trials)
         failed = sum(trial.state == "failed" for trial in self.trials)
-        best = "None" if self.best is None else f"{self.best.value!r} (trial {self.best.id})"
+        broken = ", which breaks limits" if self.best is not None and self.best.feasible is False else ""
+        best = "None" if self.best is None else f"{self.best.value!r} (trial {self.best.id}{broken})"
         return f"Result(best={best}, done={done}, failed={failed}, seed={self.seed})"
 
     def _repr_html_(self) -> str:
@@ -122,15 +137,18 @@ class Result:
             import pandas as pd
         except ImportError:
             raise InvalidInput("a table needs pandas: pip install 'bounce-bo[frame]'") from None
-        rows = []
+        rows, names = [], outcomes_of(self.trials)
         for trial in self.trials:
             facts = asdict(trial)
-            point, notes = facts.pop("point"), facts.pop("notes")
-            named = {column(name): value for name, value in point.items()}
-            free = {name: text for name, text in notes.items() if name not in (*named, *FACTS)}
-            rows.append({"id": facts.pop("id")} | named | facts | free)
-        first = dict.fromkeys(["id", *map(column, parameters_of(self.trials)), *FACTS])
-        order = list(first | dict.fromkeys(name for row in rows for name in row))
+            point, notes, outcomes = facts.pop("point"), facts.pop("notes"), facts.pop("outcomes")
+            first, feasible = {"id": facts.pop("id")}, facts.pop("feasible")
+            known = {column(name): value for name, value in point.items()} | facts
+            known |= outcomes | {"feasible": feasible} if names else {}
+            free = {name: text for name, text in notes.items() if name not in (*known, *names)}
+            rows.append(first | known | free)
+        more = [*names, "feasible"] if names else []
+        usual = dict.fromkeys(["id", *map(column, parameters_of(self.trials)), *FACTS, *more])
+        order = list(usual | dict.fromkeys(name for row in rows for name in row))
         return pd.DataFrame(rows, columns=order if rows else None)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,7 +126,8 @@ class Candidates:
         while done < len(order) and self.values[order[done]] >= best[0]:
             block = order[done : done + AT_ONCE]
             beside = gp.kernel(Points(self.z[block]), gp.points[n_data:])
-            values = acquisition.of_whitened(gp.whitened(np.concatenate([self._cross[block], beside], axis=1)))
+            whitened = gp.whitened(np.concatenate([self._cross[block], beside], axis=1))
+            values = acquisition.of_whitened(whitened, partial(self.z.__getitem__, block))
             self.values[block] = values
             best = np.sort(np.concatenate([best, values]))[-len(best) :]
             done += len(block)

@@ -14,6 +14,7 @@ Shapes: n data, p fixed points, S samples, m candidates; v (n + p, m), ε (p, S)
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,6 +34,9 @@ DIRECTIONS = (
     16  # observations that bound a variance: with them 1 to 20 % of the candidates need one (docs/ablations.md)
 )
 SLACK = 1e-9  # of the prior variance, for the rounding of a bound
+
+Where = Callable[[], Codes]
+"""What returns the latent points (m, d) of candidates, for an acquisition that needs more than their covariances."""
 
 
 def log_h(u: Array) -> Array:
@@ -62,6 +66,35 @@ def log_ei(mean: Array, sigma: Array, best: float) -> Array:
 def deviation(variance: Array, prior: float) -> Array:
     """Return standard deviations, away from zero where rounding made a variance too small."""
     return np.sqrt(np.maximum(variance, VARIANCE_FLOOR * prior))
+
+
+def with_slopes(gp: GP, z: Codes, k_c: Array | None) -> tuple[Array, Callable[[Array], Array]]:
+    """Return covariances (m, n) of candidates with the points of a process, and how to go back to their reals.
+
+    That is a function from derivatives with respect to the covariances (m, n) to those with respect to the reals
+    (m, n_real). `k_c` is the kernel of the other bins, if it is known.
+    """
+    kernel = gp.kernel
+    space, hyper = kernel.space, kernel.hyper
+    x, points = kernel.scaled(z), gp.scaled
+    r2 = squared_distance(x, points)
+    if gp.offset is not None:
+        r2 += gp.offset
+    k_r, slope = matern52_and_slope(r2)
+    by_r = np.ones((1, 1))
+    if len(space.combinatorial):
+        k_c = kernel.combinatorial(kernel.metric(Points(z), gp.points)) if k_c is None else k_c
+        by_r = hyper.rho * k_c + (1.0 - hyper.rho)
+        cross = kernel.mix(k_c, k_r)
+    else:
+        cross = kernel.mix(None, k_r)
+
+    def gradient(by_cross: Array) -> Array:
+        # r² = Σ (x_j − p_j)², x in units of the lengthscales.
+        w = 2.0 * hyper.signal * by_cross * by_r * slope
+        return np.asarray((w.sum(axis=1)[:, None] * x - product(w, points)) / hyper.real_lengthscales)
+
+    return cross, gradient
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,33 +185,21 @@ class Acquisition:
             return log_ei(parts[:, 0], sigma, self.best)
         return self.of_moments(parts[:, :1] + product(parts[:, -p:], self.epsilon), sigma)
 
-    def of_whitened(self, v: Array) -> Array:
-        """Return values (m,) of candidates given by whitened cross-covariances."""
+    def of_whitened(self, v: Array, where: Where | None = None) -> Array:
+        """Return values (m,) of candidates given by whitened cross-covariances, which lie where a function says."""
         return self.of_moments(*self._moments(v))
 
     def __call__(self, z: Codes) -> Array:
         """Return values (m,) at latent points."""
-        return self.of_whitened(self.gp.whitened(self.gp.kernel(Points(z), self.gp.points)))
+        return self.of_whitened(self.gp.whitened(self.gp.kernel(Points(z), self.gp.points)), lambda: z)
 
     def with_gradient(self, z: Codes, k_c: Array | None = None) -> tuple[Array, Array]:
         """Return values (m,) and their gradients (m, n_real) with respect to the reals.
 
         `k_c` is the kernel of the other bins, for a caller that moves the reals alone and computes it once.
         """
-        gp, kernel = self.gp, self.gp.kernel
-        space, hyper = kernel.space, kernel.hyper
-        x, points = kernel.scaled(z), gp.scaled
-        r2 = squared_distance(x, points)
-        if gp.offset is not None:
-            r2 += gp.offset
-        k_r, slope = matern52_and_slope(r2)
-        if len(space.combinatorial):
-            k_c = kernel.combinatorial(kernel.metric(Points(z), gp.points)) if k_c is None else k_c
-            by_r = hyper.rho * k_c + (1.0 - hyper.rho)
-            cross = kernel.mix(k_c, k_r)
-        else:
-            by_r = np.ones((1, 1))
-            cross = kernel.mix(None, k_r)
+        gp = self.gp
+        cross, gradient = with_slopes(gp, z, k_c)
         v = gp.whitened(cross)
         mean, sigma = self._moments(v)
         u = (self.thresholds - mean) / sigma[:, None]
@@ -192,7 +213,4 @@ class Acquisition:
         weights = np.concatenate([np.outer(self.beta, by_mean.sum(axis=1)), product(self.epsilon, by_mean.T)]) - v * (
             by_sigma / sigma
         )
-        by_cross = solve_lower(gp.factor, weights, transposed=True).T
-        # r² = Σ (x_j − p_j)², x in units of the lengthscales.
-        w = 2.0 * hyper.signal * by_cross * by_r * slope
-        return values, (w.sum(axis=1)[:, None] * x - product(w, points)) / hyper.real_lengthscales
+        return values, gradient(solve_lower(gp.factor, weights, transposed=True).T)

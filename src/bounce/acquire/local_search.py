@@ -10,6 +10,7 @@ Shapes: z (n, d) latent codes; moves (m,) of rows to neighbours.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,7 +165,14 @@ class _Search:
 
     def _look(self, moves: Moves, part: NDArray[np.intp]) -> None:
         whitened = self.gp.whitened(self._covariances(moves, part))
-        moves.worth[part], moves.exact[part] = self.acquisition.of_whitened(whitened), True
+        worth = self.acquisition.of_whitened(whitened, partial(self._targets, moves, part))
+        moves.worth[part], moves.exact[part] = worth, True
+
+    def _targets(self, moves: Moves, part: NDArray[np.intp]) -> Codes:
+        """Return the points that some moves lead to."""
+        z = self.z[moves.row[part]]
+        z[np.arange(len(z)), moves.column[part]] = moves.code[part]
+        return z
 
     def _covariances(self, moves: Moves, part: slice | NDArray[np.intp]) -> Array:
         """Return the covariances of the points that some moves lead to with the model's points."""

@@ -22,6 +22,7 @@ from scipy.special import ndtri
 
 from bounce.acquire.candidates import Candidates, Seen, candidates_of
 from bounce.acquire.doubt import PATIENCE, doubted
+from bounce.acquire.feasibility import Constrained, Limits
 from bounce.acquire.improvement import SAMPLES, Acquisition
 from bounce.acquire.local_search import CONTENDERS, contenders, first_of_each, local_search
 from bounce.acquire.neighbourhood import Neighbourhood, around, neighbours
@@ -58,6 +59,8 @@ class Search:
     seen: Seen
     stalled: int = 0
     """How many trials there have been without progress."""
+    limits: Limits | None = None
+    """What is known about limits on outcomes, if there are any."""
 
     @property
     def combinatorial(self) -> bool:
@@ -209,10 +212,11 @@ class _Batch:
         self.candidates: Candidates | None = None
         self.effort = Effort.first(search)
         self.y = search.y / search.caution  # in these units the standard deviations are the model's own
-        self.best = float(self.y.min())
+        self.best = float(self.y.min()) if search.limits is None else search.limits.best / search.caution
 
     def _acquisition(self) -> Acquisition:
-        return Acquisition.of(self.search.gp, self.y, self.fixed, self.normals, self.best)
+        plain = Acquisition.of(self.search.gp, self.y, self.fixed, self.normals, self.best)
+        return plain if self.search.limits is None else Constrained.beside(plain, self.search.limits, self.fixed)
 
     def choose(self) -> bool:
         """Choose one more point; False where there is none."""
@@ -228,7 +232,7 @@ class _Batch:
         order = candidates.best(acquisition, starts)
         method = self.search.region.method
         hopeless = not self.chosen and self.search.combinatorial and candidates.values[order[0]] < HOPELESS
-        if hopeless and method.doubt_best:
+        if hopeless and method.doubt_best and self.search.limits is None:
             # No candidate promises to beat the best value: assume that it was lucky noise, and beat the lowest mean.
             self.best = max(self.best, self.search.gp.believed_best(self.y))
             acquisition = self._acquisition()
@@ -250,6 +254,8 @@ class _Batch:
         region, rules = search.region, search.seen.rules
         z = doubted(search.gp, search.y, region.space, region.centre, rules, rng=self.rng)
         if z is None or not search.seen.fresh(z[None])[0]:
+            return False
+        if search.limits is not None and not search.limits.allow(z, search.region.centre):
             return False
         self.chosen.append(Proposal(z, None))
         self.fixed = self.fixed.joined(Points(z[None]))

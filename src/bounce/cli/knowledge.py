@@ -47,7 +47,8 @@ def add(
         elif past is None:
             past = table(source, opened.space).past(skip_invalid=skip_invalid)
         reason = reason or f"bounce add {source}"
-        opened.add(past.points, past.values, sems=past.sems, notes=past.notes, reason=reason)
+        beside = past.constraints if opened.space.limits else None
+        opened.add(past.points, past.values, sems=past.sems, notes=past.notes, constraints=beside, reason=reason)
         for sentence in past.skipped:
             typer.echo(f"skipped: {sentence}", err=True)
         skipped = f", {len(past.skipped)} skipped" if past.skipped else ""
@@ -57,10 +58,11 @@ def add(
 def _of_study(path: Path, opened: Study, *, skip_invalid: bool) -> Past:
     """Return the results of another study that fit this one's space."""
     from bounce.errors import InvalidPoint, InvalidStudy, InvalidTell
+    from bounce.spaces.outcomes import measured
     from bounce.spec.reading import Past
     from bounce.study.study import Study
 
-    past = Past()
+    past, limits = Past(), opened.space.limits
     if not path.exists():
         raise InvalidStudy(f"the study {path} does not exist")
     if opened.path is not None and path.samefile(opened.path):
@@ -76,7 +78,9 @@ def _of_study(path: Path, opened: Study, *, skip_invalid: bool) -> Past:
                 continue
             try:
                 opened.space.encode([trial.point])
-            except InvalidPoint as error:
+                own = {limit.name: trial.outcomes[limit.name] for limit in limits if limit.name in trial.outcomes}
+                measured(limits, own)
+            except (InvalidPoint, InvalidTell) as error:
                 said = f"{path}, trial {trial.id}: {error}"
                 if not skip_invalid:
                     raise InvalidTell(said, trial=trial.id) from None
@@ -85,6 +89,7 @@ def _of_study(path: Path, opened: Study, *, skip_invalid: bool) -> Past:
             past.points.append(trial.point)
             past.values.append(trial.value)
             past.sems.append(trial.sem)
+            past.constraints.append(own)
             past.notes.append(trial.notes)
     return past
 
@@ -119,12 +124,15 @@ def correct(
         str | None,
         typer.Option("--sem", metavar="SEM", help="The corrected standard error of the value, or `unknown`."),
     ] = None,
+    outcomes: Annotated[
+        list[str] | None, typer.Option("--outcome", metavar="NAME=NUMBER", help="The corrected number of an outcome.")
+    ] = None,
     study: StudyPath = None,
     reason: Reason = None,
 ) -> None:
     """Correct the value or the settings of a trial. The history keeps the previous ones.
 
-    `--sem` corrects the standard error of the value. What is not given stays.
+    `--sem` corrects the standard error of the value, `--outcome` what was measured beside it. What is not given stays.
     """
     from bounce.errors import InvalidInput
     from bounce.optimizer.ledger import UNKNOWN
@@ -151,7 +159,13 @@ def correct(
                 )
             before = known[trial].point if trial in known else {}
             point = (point or dict(before)) | {name: parsed(parameters[name], text)}
-        opened.correct(trial, right, point=point, sem=error, reason=reason)
+        beside: dict[str, Any] | None = None
+        for text in outcomes or ():
+            name, _, given = text.rpartition("=")
+            if not name.strip() or number(given) is None:
+                raise InvalidInput(f"--outcome takes NAME=NUMBER, such as strength=31.2, not {text!r}")
+            beside = (beside or {}) | {name.strip(): number(given)}
+        opened.correct(trial, right, point=point, sem=error, constraints=beside, reason=reason)
         same = known[trial] == next(found for found in opened.trials if found.id == trial)
         done = "said so already" if same else "is corrected; bounce history shows what was there before"
         print(f"trial {trial} {done}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.cells import cell_len
@@ -13,7 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from bounce.text import brief, printable, written
-from bounce.trial import Scalar, Trial, column, parameters_of
+from bounce.trial import Scalar, Trial, column, outcomes_of, parameters_of
+
+if TYPE_CHECKING:
+    from bounce.spaces.outcomes import Limit
 
 LONGEST = 80  # characters of an error
 BORDER = 3  # columns that a border needs beside the cells
@@ -51,6 +54,14 @@ def _tables(trials: Sequence[Trial], width: int, *, to_fill: bool) -> Iterator[t
             ["value", *("" if trial.value is None else shown(trial.value) for trial in trials)],
             ["state", *(trial.state for trial in trials)],
         ]
+        names = outcomes_of(trials)
+        columns[-1:-1] = [
+            [printable(name), *(shown(t.outcomes[name]) if name in t.outcomes else "" for t in trials)]
+            for name in names
+        ]
+        if names:
+            kept = {True: "yes", False: "no", None: ""}
+            columns.insert(-1, ["feasible", *(kept[trial.feasible] for trial in trials)])
         if any(trial.sem is not None for trial in trials):
             columns.insert(-1, ["sem", *("" if trial.sem is None else shown(trial.sem) for trial in trials)])
         if any(trial.error for trial in trials):
@@ -106,7 +117,12 @@ def _table(columns: Sequence[Sequence[str]], widest_first: int | None = None) ->
     return table
 
 
-def lines(best: Trial) -> Iterator[str]:
-    """Yield a line for each parameter of a trial, with its exact value."""
+def lines(best: Trial, limits: Sequence[Limit] = ()) -> Iterator[str]:
+    """Yield a line for each parameter of a trial, with its exact value, and for each outcome, with its limit."""
     for name, value in best.point.items():
         yield f"    {printable(name)} = {printable(written(value))}"
+    for limit in limits:
+        if limit.name in best.outcomes:
+            measured = best.outcomes[limit.name]
+            broken = " (broken)" if limit.violation(measured) else ""
+            yield f"  {printable(limit.text)}: {written(measured)}{broken}"

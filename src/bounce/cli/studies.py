@@ -121,7 +121,8 @@ def tell(
         Path,
         typer.Argument(
             metavar="RESULTS",
-            help="A CSV file with the columns id and value, and perhaps sem. Use - for standard input.",
+            help="A CSV file with the columns id and value, one for each outcome, and perhaps sem. Use - for standard "
+            "input.",
         ),
     ],
     study: StudyPath = None,
@@ -211,6 +212,9 @@ def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) ->
 
     with open_study(target, study) as opened:
         s, failures = opened.status, [trial for trial in opened.trials if trial.state == "failed"]
+        limits = ", ".join(limit.text for limit in opened.space.limits)
+        known = [trial for trial in opened.trials if trial.value is not None and trial.state != "outside"]
+        held = sum(trial.feasible is True for trial in known)
     if as_json:
         print(json.dumps(asdict(s) | {"path": str(s.path)}))
         return
@@ -226,6 +230,7 @@ def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) ->
         *([("outside", f"{s.outside} trials that no longer fit the space")] if s.outside else []),
         ("failed", failed),
         ("best", best_of(s.best)),
+        *([("feasible", f"{held} of {count(len(known), 'trial')} keep the limits: {limits}")] if limits else []),
         (
             "stage",
             f"{count(s.target_dim, 'bin')}, {count(s.dimensions, 'variable')}, {count(s.restart, 'restart')}",
@@ -419,7 +424,8 @@ def _print_trials(found: Sequence[Trial], form: Format, space: Space, *, to_fill
         return
     found = flat_trials(space, found)
     if form is Format.csv:
-        sys.stdout.write(tables.form(found) if to_fill else tables.to_csv(found))
+        outcomes = [limit.name for limit in space.limits]
+        sys.stdout.write(tables.form(found, outcomes) if to_fill else tables.to_csv(found))
     elif not found:
         print("no trial is pending" if to_fill else "no trials yet")
     else:
@@ -461,7 +467,7 @@ def _print_recommendation(opened: Study, *, as_json: bool) -> None:
         return
     trial, mean, deviation = found.trial, shown(found.mean), shown(found.deviation)
     print(f"best mean {mean}, standard deviation {deviation} (trial {trial.id}; its value is {trial.value!r})")
-    for line in lines(trial):
+    for line in lines(trial, opened.space.limits):
         print(line)
     print(f"study {opened.path}")
 
@@ -481,7 +487,9 @@ def print_result(opened: Study, *, as_json: bool) -> None:
     if best is None:
         print(f"no values yet; {status.pending} pending, {status.failed} failed")
         return
+    if best.feasible is False:
+        print("no trial keeps the limits yet; this one breaks them least")
     print(f"best value {best.value!r} (trial {best.id}; {status.done} done, {status.failed} failed)")
-    for line in lines(best):
+    for line in lines(best, opened.space.limits):
         print(line)
     print(f"study {opened.path}")

@@ -194,18 +194,7 @@ class LogPosterior:
         parts = self._kernel(h)
         covariance = h.signal * parts.k
         covariance[np.diag_indices(self.n)] += h.noise if self.known is None else noise_of(h, self.known)
-        factor = cholesky(covariance)
-        if self.method.mean == "zero":
-            alpha = solve(factor, self.y[:, None])[:, 0]
-            centred = self.y
-        else:
-            solved = solve(factor, np.stack([self.y, np.ones(self.n)], axis=1))
-            mean = solved[:, 0].sum() / solved[:, 1].sum()  # the best constant; by the envelope theorem, no more
-            alpha = solved[:, 0] - mean * solved[:, 1]
-            centred = self.y - mean
-        g = 0.5 * (np.outer(alpha, alpha) - inverse(factor))  # dL/dK
-        value = -0.5 * float(centred @ alpha) - float(np.log(np.diag(factor)).sum())
-        value -= 0.5 * self.n * math.log(2.0 * math.pi)
+        value, g = self._likelihood(cholesky(covariance))
         gradient = self._gradient(h, parts, g)
 
         natural = np.exp(theta[self.positive])
@@ -217,6 +206,21 @@ class LogPosterior:
             gradient[self.groups : self.at] -= own
             value -= 0.5 * float(own @ own)
         return value, gradient
+
+    def _likelihood(self, factor: Array) -> tuple[float, Array]:
+        """Return the log likelihood, and its derivative with respect to the covariance."""
+        if self.method.mean == "zero":
+            alpha = solve(factor, self.y[:, None])[:, 0]
+            centred = self.y
+        else:
+            solved = solve(factor, np.stack([self.y, np.ones(self.n)], axis=1))
+            mean = solved[:, 0].sum() / solved[:, 1].sum()  # the best constant; by the envelope theorem, no more
+            alpha = solved[:, 0] - mean * solved[:, 1]
+            centred = self.y - mean
+        g = 0.5 * (np.outer(alpha, alpha) - inverse(factor))  # dL/dK
+        value = -0.5 * float(centred @ alpha) - float(np.log(np.diag(factor)).sum())
+        value -= 0.5 * self.n * math.log(2.0 * math.pi)
+        return value, g
 
     def _kernel(self, h: Hyper) -> _Parts:
         """Return the kernel at σ² = 1 and what its derivatives are made of."""
@@ -289,9 +293,12 @@ def fit_and_value(
     fixed: float | None = None,
 ) -> tuple[Hyper, float]:
     """Return the same, and the log posterior."""
-    from scipy.optimize import minimize  # slow to import, so not before the first fit
+    return maximised(LogPosterior(space, points, y, method, known=known, fixed=fixed), starts)
 
-    posterior = LogPosterior(space, points, y, method, known=known, fixed=fixed)
+
+def maximised(posterior: LogPosterior, starts: Sequence[Hyper]) -> tuple[Hyper, float]:
+    """Return the hyperparameters where a posterior is highest, as far as some starts lead, and its log there."""
+    from scipy.optimize import minimize  # slow to import, so not before the first fit
 
     def loss(theta: Array) -> tuple[float, Array]:
         value, gradient = posterior(theta)

@@ -57,6 +57,8 @@ class Progress:
         """Add a finished trial of this run."""
         self.here += 1
         self._count(trial)
+        if trial.feasible is False:
+            self.best = self._study.best  # which trial breaks limits least depends on all of them
 
     def _count(self, trial: Trial) -> None:
         self.last = trial
@@ -72,9 +74,14 @@ class Progress:
     def _rank(self, trial: Trial) -> float:
         """Take a value into account, and return the best one so far."""
         assert trial.value is not None
-        sign = -1.0 if self.maximize else 1.0
+        sign = 1.0 if self.maximize else -1.0
         best = None if self.best is None else self.best.value
-        if best is None or sign * trial.value < sign * best:
+        if self.best is None or best is None:
+            better = True
+        else:
+            own, others = (trial.feasible is not False, self.best.feasible is not False)
+            better = (own, sign * trial.value) > (others, sign * best)
+        if better or best is None:
             self.best, best = trial, trial.value
         return best
 

@@ -53,4 +53,7 @@ def region(radius: float, side: float) -> str:
 
 def best_of(trial: Trial | None) -> str:
     """Return the best value and its trial."""
-    return "none yet" if trial is None or trial.value is None else f"{trial.value:.6g} (trial {trial.id})"
+    if trial is None or trial.value is None:
+        return "none yet"
+    broken = ", which breaks limits least" if trial.feasible is False else ""
+    return f"{trial.value:.6g} (trial {trial.id}{broken})"

@@ -19,6 +19,7 @@ import numpy as np
 from bounce.errors import InvalidInput, InvalidOption, InvalidPoint, InvalidState, InvalidTell, NothingToAsk
 from bounce.gp.threads import one_thread
 from bounce.optimizer.ledger import Ledger, Outcome, Trials, some_completions
+from bounce.optimizer.ledger import several as each
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
 from bounce.optimizer.outlook import improvement_expected
 from bounce.optimizer.planner import Planner
@@ -32,6 +33,7 @@ from bounce.optimizer.state import (
     observations,
     record_to_dict,
     upgraded,
+    violations,
 )
 from bounce.optimizer.stopping import Standing, StopWhen
 from bounce.spaces.change import Change
@@ -128,8 +130,12 @@ class Bounce:
 
     @property
     def best(self) -> Trial | None:
-        """The trial with the best value, the earliest of several; None before the first value."""
-        best = best_of(self._ledger.records, self._options.sign)
+        """The trial with the best value, the earliest of several; None before the first value.
+
+        Where the space has limits on outcomes, it is the best of the trials that keep them. Before there is one, it is
+        the trial that breaks them least, and its `feasible` is False.
+        """
+        best = best_of(self._ledger.records, self._options.sign, self.space.limits)
         return None if best is None else _snapshot(best)
 
     def recommend(self) -> Recommendation | None:
@@ -245,12 +251,14 @@ class Bounce:
         point: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
         note: str | None = None,
         sem: float | Sequence[float | None] | None = None,
+        constraints: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     ) -> list[int]:
         """Give the value of a trial, or the values of several; all are taken or none. Return the ids.
 
         `sem` is the standard error of the value, in the same units, or one per trial: 0 for an exact value, None if it
         is unknown. `seconds` is how long each evaluation took, for the record. `point` is the point that was really
-        used, or one per trial, if it is not the one that was asked for. `note` is free text.
+        used, or one per trial, if it is not the one that was asked for. `note` is free text. `constraints` has what was
+        measured beside the value, a number for each outcome of the space: a dict, or one per trial.
         """
         several = [values] if is_single(trials) else listed(values)
         ids = self._ledger.ids(trials, "pending")
@@ -261,9 +269,11 @@ class Bounce:
             if len(given) != len(ids):
                 raise InvalidTell(f"{len(ids)} trials need {len(ids)} {what}, not {len(given)}")
         notes = {} if note is None else {"note": str(note)}
+        errors = standard_errors(sem, len(ids))
+        beside = each([constraints] if is_single(trials) and constraints is not None else constraints, len(ids))
         return self.settle(
-            Outcome(i, _given(value), point=own, seconds=seconds, notes=notes, sem=error)
-            for i, value, own, error in zip(ids, several, used, standard_errors(sem, len(ids)), strict=True)
+            Outcome(i, _given(value), point=own, seconds=seconds, notes=notes, sem=error, constraints=given)
+            for i, value, own, error, given in zip(ids, several, used, errors, beside, strict=True)
         )
 
     def fail(self, trials: Trials, error: str | None = None, *, seconds: float | None = None) -> list[int]:
@@ -294,16 +304,17 @@ class Bounce:
         *,
         notes: Sequence[Mapping[str, str]] | None = None,
         sems: float | Sequence[float | None] | None = None,
+        constraints: Sequence[Mapping[str, Any]] | None = None,
     ) -> list[Trial]:
         """Take results that nobody asked for: past data, experiments made by hand. They cost no budget.
 
         All are taken or none. Points may repeat. The model learns from them, and the search begins around the best.
-        `sems` are the standard errors of the values, as `sem` in `tell`.
+        `sems` are the standard errors of the values, as `sem` in `tell`, and `constraints` the measured outcomes.
         """
         codes, numbers = self._encoded(points), listed(values)
         if len(numbers) != len(codes):
             raise InvalidTell(f"{len(codes)} points need {len(codes)} values, not {len(numbers)}")
-        ids = self._ledger.add(codes, numbers, self._head.stage, notes, sems=sems)
+        ids = self._ledger.add(codes, numbers, self._head.stage, notes, sems=sems, constraints=constraints)
         return [_snapshot(self._ledger[i]) for i in ids]
 
     def enqueue(
@@ -351,7 +362,7 @@ class Bounce:
         partial = [record for record in queued if record.free]
         if not partial:
             return completed
-        best = best_of(self._ledger.records, self._options.sign)
+        best = best_of(self._ledger.records, self._options.sign, self.space.limits)
         known = set(self._ledger.keys)
         for record in partial:
             rest = self.space.sample(COMPLETIONS, rng=self._rng)
@@ -373,12 +384,13 @@ class Bounce:
         *,
         point: Mapping[str, Any] | None = None,
         sem: float | Literal["unknown"] | None = None,
+        constraints: Mapping[str, Any] | None = None,
     ) -> int:
-        """Replace the value, its standard error or the point of a trial that has a value. Return its id.
+        """Replace the value, its standard error, outcomes or the point of a trial that has a value. Return its id.
 
         What is not given stays. `sem="unknown"` takes a standard error back.
         """
-        i = self._ledger.correct(trial, value, point, sem)
+        i = self._ledger.correct(trial, value, point, sem, constraints)
         self._planner = replace(self._planner)  # its caches are of the data before
         return i
 
@@ -512,7 +524,7 @@ class Bounce:
 
     def _resize(self, batch: Sequence[Record]) -> None:
         """Let a batch that is complete move the region, once (notes, decision 11)."""
-        stage, sign = self._head.stage, self._options.sign
+        stage = self._head.stage
         fresh = [m for m in batch if m.proposed and not m.counted and m.trial.state in ASKED]
         counted = [m for m in fresh if m.trial.stage == stage.number]
         if not counted:
@@ -520,16 +532,28 @@ class Bounce:
         self._ledger.count(counted)
         ids = {m.id for m in counted}
         others = [r for r in observations(self._ledger.records, stage.restart) if r.id not in ids]
-        incumbent = min((sign * r.value for r in others), default=math.inf)
-        best = min((sign * m.value for m in counted if m.trial.value is not None), default=math.inf)
         region = after(
             stage.region,
-            improves(best, incumbent),
+            self._is_success([m for m in counted if m.trial.value is not None], others),
             len(counted),
             strategy=self._options.trust_region,
             in_input=stage.embedding.is_input,
         )
         self._head = replace(self._head, stage=replace(stage, region=region))
+
+    def _is_success(self, batch: Sequence[Record], others: Sequence[Record]) -> bool:
+        """Return whether a batch holds a better point than the others; before one keeps the limits, a lesser evil."""
+        sign, limits = self._options.sign, self.space.limits
+        if limits:
+            held, new = ([r for r in records if r.trial.feasible] for records in (others, batch))
+            if not held:
+                broken = violations([*others, *batch], limits)
+                least, own = (float(min(part, default=math.inf)) for part in np.split(broken, [len(others)]))
+                return bool(new) or improves(own, least)
+            others, batch = held, new
+        incumbent = min((sign * r.value for r in others), default=math.inf)
+        best = min((sign * m.value for m in batch), default=math.inf)
+        return improves(best, incumbent)
 
 
 def _given(value: Any) -> Any:
@@ -541,4 +565,4 @@ def _given(value: Any) -> Any:
 
 def _snapshot(record: Record) -> Trial:
     point = {name: x.copy() if isinstance(x, list | dict) else x for name, x in record.trial.point.items()}
-    return replace(record.trial, point=point)
+    return replace(record.trial, point=point, outcomes=dict(record.trial.outcomes))

@@ -24,6 +24,7 @@ from bounce.errors import InvalidPoint, InvalidState, InvalidTell
 from bounce.optimizer.state import Record, records_from_dicts, spent
 from bounce.spaces.change import Change
 from bounce.spaces.kinds import Codes
+from bounce.spaces.outcomes import feasible, measured
 from bounce.spaces.space import Space
 from bounce.subspace.stages import Stage
 from bounce.text import storable, told
@@ -50,6 +51,8 @@ class Outcome:
     notes: Mapping[str, str] = field(default_factory=dict)
     sem: float | None = None
     """The standard error of its value: 0 for an exact value, None if it is unknown."""
+    constraints: Mapping[str, Any] | None = field(default_factory=dict)
+    """What was measured beside the value, by name."""
 
 
 class Ledger:
@@ -158,8 +161,10 @@ class Ledger:
         notes: Sequence[Mapping[str, str]] | None = None,
         *,
         sems: Any = None,
+        constraints: Sequence[Any] | None = None,
     ) -> list[int]:
         """Take results that nobody asked for; all are taken or none. Return their ids."""
+        outcomes = [self._measured(given) for given in several(constraints, len(codes))]
         numbers, errors = [finite(value) for value in values], standard_errors(sems, len(codes))
         texts = checked_notes(notes, len(codes))
         first, tells, points = len(self), self.tells, self.space.decode(codes)
@@ -172,6 +177,8 @@ class Ledger:
                     number,
                     "added",
                     sem=errors[i],
+                    outcomes=outcomes[i],
+                    feasible=feasible(self.space.limits, outcomes[i]),
                     stage=stage.number,
                     restart=stage.restart,
                     notes=texts[i],
@@ -246,6 +253,7 @@ class Ledger:
                     id=i,
                     value=None if outcome.value is None else finite(outcome.value),
                     sem=_error_of(outcome),
+                    constraints=self._outcomes_of(outcome),
                     seconds=_seconds(outcome.seconds),
                     notes=checked_notes([outcome.notes], 1)[0],
                 ),
@@ -263,6 +271,8 @@ class Ledger:
         state: State = "failed" if outcome.value is None else "done"
         error = None if outcome.error is None else told(outcome.error)
         known = {"value": outcome.value, "sem": outcome.sem, "seconds_eval": outcome.seconds, "notes": notes}
+        outcomes = dict(outcome.constraints or {})
+        known |= {"outcomes": outcomes, "feasible": feasible(self.space.limits, outcomes)}
         self.edit(i, state=state, error=error, **known)
         self._told(i)
         return i
@@ -277,16 +287,35 @@ class Ledger:
         self.edit(i, point=self.space.decode(codes[None])[0])
         self.keys = self._known_keys()  # the point that was not used may be proposed again
 
-    def correct(self, trial: Trials, value: Any, point: Mapping[str, Any] | None, sem: Any = None) -> int:
-        """Replace the value, its standard error or the point of a trial that has a value; return its id."""
+    def _measured(self, given: Any, *, partial: bool = False) -> dict[str, float]:
+        """Return the outcomes of an evaluation that has a value."""
+        return measured(self.space.limits, given, partial=partial)
+
+    def _outcomes_of(self, outcome: Outcome) -> dict[str, float]:
+        """Return what was measured beside a value; refuse outcomes of a failure."""
+        if outcome.value is None and outcome.constraints:
+            raise InvalidTell(f"trial {outcome.id} failed, so it cannot have outcomes", trial=outcome.id)
+        return {} if outcome.value is None else self._measured(outcome.constraints)
+
+    def correct(
+        self,
+        trial: Trials,
+        value: Any,
+        point: Mapping[str, Any] | None,
+        sem: Any = None,
+        constraints: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Replace the value, its standard error, outcomes or the point of a trial that has a value; return its id."""
         (i,) = self.ids(trial, "done", "added")
-        if value is None and point is None and sem is None:
-            raise InvalidTell(f"trial {i}: give the right value, standard error or point", trial=i)
+        if value is None and point is None and sem is None and constraints is None:
+            raise InvalidTell(f"trial {i}: give the right value, standard error, outcomes or point", trial=i)
+        right = self._measured(constraints, partial=True)
+        outcomes = self.records[i].trial.outcomes | right
         number = self.records[i].value if value is None else finite(value)
         error = self.records[i].trial.sem if sem is None else _corrected_error(sem)
         if point is not None:
             self._use(i, self.space.encode([point])[0])
-        self.edit(i, value=number, sem=error)
+        self.edit(i, value=number, sem=error, outcomes=outcomes, feasible=feasible(self.space.limits, outcomes))
         self._told(i)
         return i
 
@@ -335,6 +364,7 @@ class Ledger:
                 free = tuple(name for name in record.free if name in names)
                 fitted = {name: x for name, x in space.decode(codes[None])[0].items() if name not in free}
                 fitting = replace(trial, point=fitted, state=record.was or trial.state)
+                fitting = replace(fitting, feasible=feasible(space.limits, trial.outcomes))
                 kept = replace(record, trial=fitting, codes=codes, asked_codes=None, was=None, free=free)
                 former = {name: value for name, value in known.items() if name not in names}
                 ledger.records.append(replace(kept, former=former))
@@ -344,6 +374,7 @@ class Ledger:
             was: State = "withdrawn" if trial.state in ("pending", "queued") else record.was or trial.state
             added = {name: value for name, value in change.defaults.items() if name in names}
             left = replace(trial, state="outside", point=added | {**record.former, **trial.point})
+            left = replace(left, feasible=feasible(space.limits, trial.outcomes))
             outside = replace(record, trial=left, codes=np.zeros(len(space)), was=was)
             ledger.records.append(replace(outside, told=None, asked_codes=None, former={}, free=()))
         ledger.keys = ledger._known_keys()
@@ -385,6 +416,16 @@ class Ledger:
 def some_completions(space: Space, codes: Codes, free: Sequence[str]) -> Codes:
     """Return points that complete one that leaves something open, always the same ones; none if none was found."""
     return space.completed(codes, free, MANY, rng=np.random.default_rng(0))
+
+
+def several(constraints: Any, n: int) -> list[Any]:
+    """Return the measured outcomes of n trials, one dict for each, or None for each if none were given."""
+    if constraints is None:
+        return [None] * n
+    ordered = isinstance(constraints, Sequence) and not isinstance(constraints, str | bytes)
+    if not ordered or len(constraints) != n:
+        raise InvalidTell(f"constraints must be a list of {n} dicts of measured numbers, not {constraints!r}")
+    return list(constraints)
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from bounce.acquire.candidates import Seen
 from bounce.acquire.doubt import since_progress
+from bounce.acquire.feasibility import Belief, Limits
 from bounce.acquire.maximise import Proposal, Search, propose
 from bounce.acquire.neighbourhood import Neighbourhood
 from bounce.gp.fit import cold, fit_and_value, noise_limits, noise_of
@@ -30,7 +31,9 @@ from bounce.gp.posterior import GP
 from bounce.gp.targets import BENDS, Scale, bent, targets
 from bounce.method import Method
 from bounce.optimizer.foreign import points_of
-from bounce.optimizer.state import Fit, Head, Record, evidence
+from bounce.optimizer.limits import Group, believed, groups
+from bounce.optimizer.state import Fit, Head, Record, evidence, ranks
+from bounce.spaces.outcomes import Limit
 from bounce.spaces.space import Space
 from bounce.subspace.embedding import Embedding
 from bounce.trial import VALUED
@@ -55,6 +58,15 @@ class Data:
     """The place of each in the order of tells."""
     errors: Array
     """The standard error of each value, in the user's units; NaN where it was not told."""
+    ranks: Array | None = None
+    """Their ranks where there are limits, 0 for the best; infinite for those that failed."""
+    held: NDArray[np.bool_] | None = None
+    """Which keep all limits, if there are any; otherwise those that have a value."""
+
+    @property
+    def merit(self) -> Array:
+        """What makes one better than another, to be minimised: the rank or the value; infinite if it failed."""
+        return np.where(self.done, self.values, np.inf) if self.ranks is None else self.ranks
 
     def noise(self, among: NDArray[np.intp], method: Method, noise: str | float) -> tuple[Array | None, float | None]:
         """Return the noise variances of some observations, and that of the others, in the units of their targets.
@@ -76,13 +88,17 @@ class Data:
         """Return those of some observations that are nearest to the best of them, by id; all if they are few."""
         if most is None or len(among) <= most:
             return among
-        points, best = self.points[among], np.argmin(np.where(self.done[among], self.values[among], np.inf))
-        centre = points[np.array([best])]
-        ones = Hyper(np.ones(1), np.ones(len(self.latent.reals)), 1.0, 1.0, 0.5)
-        d2 = Metric(self.latent)(points, centre)[:, 0]
-        d2 += Kernel(self.latent, ones).real_distance(points, centre)[:, 0]
-        nearest = np.lexsort((-among, d2))[:most]  # of equally near ones, the newest
-        return among[np.sort(nearest)]
+        points, best = self.points[among], np.argmin(self.merit[among])
+        return nearest_to(points[np.array([best])], self.latent, points, among, most)
+
+
+def nearest_to(centre: Points, latent: Space, points: Points, ids: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """Return the ids of those points that are nearest to a centre, in ascending order."""
+    ones = Hyper(np.ones(1), np.ones(len(latent.reals)), 1.0, 1.0, 0.5)
+    d2 = Metric(latent)(points, centre)[:, 0]
+    d2 += Kernel(latent, ones).real_distance(points, centre)[:, 0]
+    nearest = np.lexsort((-ids, d2))[:most]  # of equally near ones, the newest
+    return ids[np.sort(nearest)]
 
 
 def errors_of(records: Sequence[Record]) -> Array:
@@ -93,8 +109,8 @@ def errors_of(records: Sequence[Record]) -> Array:
 class Model:
     """A Gaussian process that follows a run."""
 
-    def __init__(self, method: Method, noise: str | float = "auto") -> None:
-        self._method, self._noise = method, noise
+    def __init__(self, method: Method, noise: str | float = "auto", limits: Sequence[Limit] = ()) -> None:
+        self._method, self._noise, self._limits = method, noise, limits
         self._seen_from: tuple[Embedding, Points] | None = None
         self._base: tuple[tuple[int, int, int | None, float, bytes], GP] | None = None
 
@@ -110,11 +126,17 @@ class Model:
         rng: np.random.Generator,
     ) -> tuple[Head, list[Proposal]]:
         """Choose up to n points beside the pending ones and this ask's drafts; return the head after a fit."""
-        data = self._data(head, records, sign)
+        data, before = self._data(head, records, sign), head.fit
         head, order, base = self._fitted(head, data)
         search = self._search(head, data, order, base, seen)
+        known = groups(records, head.stage.restart, self._limits, self._method)
+        if known or self._limits:
+            head, beliefs = self._believed(head, records, known, data, refit=head.fit is not before)
+            held = (data.done if data.held is None else data.held)[order]
+            best = float(np.min(search.y[held], initial=np.inf))
+            search = replace(search, limits=Limits(beliefs, best) if beliefs else None)
         if self._method.doubt is not None:
-            search = replace(search, stalled=_stalled(head, records, sign) + len(drafts))
+            search = replace(search, stalled=_stalled(head, records, sign, bool(self._limits)) + len(drafts))
         return head, propose(search, self._pending(head, records, drafts), n, rng=rng)
 
     def _data(self, head: Head, records: Sequence[Record], sign: float) -> Data:
@@ -123,7 +145,37 @@ class Model:
         points = self._points(head.stage.embedding, records)[ids]
         done = np.array([record.trial.state in VALUED for record in found])
         tells = np.array([record.tell for record in found])
-        return Data(head.stage.latent, points, values, done, tells, errors_of(found))
+        known = errors_of(found), *ranked(found, sign, self._limits)
+        return Data(head.stage.latent, points, values, done, tells, *known)
+
+    def _believed(
+        self, head: Head, records: Sequence[Record], known: Sequence[Group], data: Data, *, refit: bool
+    ) -> tuple[Head, list[Belief]]:
+        """Return what is believed about limits, and the head after fits that are due: with those of the values."""
+        assert head.fit is not None
+        latent, points = head.stage.latent, self._points(head.stage.embedding, records)
+        centre = data.points[np.array([int(np.argmin(data.merit))])]
+
+        def nearest(ids: NDArray[np.intp], most: int | None) -> NDArray[np.intp]:
+            few = most is None or len(ids) <= most
+            return ids if few or most is None else nearest_to(centre, latent, points[ids], ids, most)
+
+        fitted, beliefs = dict[str, Hyper](), list[Belief]()
+        for group in known:
+            last = head.fit.beliefs.get(group.name)
+            starts = [cold(latent)] if last is None or not len(latent.combinatorial) else [last]
+            belief, fitted[group.name] = believed(
+                group,
+                latent,
+                points,
+                nearest,
+                self._method,
+                starts=starts if refit or last is None else None,
+                hyper=last,
+                exact=self._noise == "none",
+            )
+            beliefs.append(belief)
+        return replace(head, fit=replace(head.fit, beliefs=fitted)), beliefs
 
     def _points(self, embedding: Embedding, records: Sequence[Record]) -> Points:
         """Return all trials as the stage sees them."""
@@ -162,7 +214,9 @@ class Model:
             assert best is not None
             _, bend, hyper = best
             logger.debug("fit to %d observations: %s", len(few), hyper)
-            head = replace(head, fit=Fit(hyper, tells=int(data.tells.max()) + 1, stage=head.stage.number, bend=bend))
+            beliefs = {} if head.fit is None else head.fit.beliefs
+            tells = int(data.tells.max()) + 1
+            head = replace(head, fit=Fit(hyper, tells, stage=head.stage.number, bend=bend, beliefs=beliefs))
         return head, np.concatenate([base, np.flatnonzero(since)]), len(base)
 
     def _bends(self, head: Head, known: Array | None) -> list[float]:
@@ -210,7 +264,8 @@ class Model:
         if self._base is None or self._base[0] != key:
             self._base = (key, GP.at(Kernel(stage.latent, hyper, grain), points[:base], noise[:base]))
         gp = self._base[1].extended(points[base:], noise=noise[base:])
-        centre = points.z[int(np.argmin(np.where(data.done[order], y, np.inf)))]
+        merit = data.merit[order] if self._limits else np.where(data.done[order], y, np.inf)
+        centre = points.z[int(np.argmin(merit))]
         reals, box = stage.latent.reals, np.empty((2, 0))
         if len(reals):
             box = stage.region.box(centre[reals], hyper.real_lengthscales, cap=self._method.box_cap)
@@ -231,8 +286,21 @@ class Model:
         return pending[slice(-PENDING_MOST, None)]
 
 
-def _stalled(head: Head, records: Sequence[Record], sign: float) -> int:
-    """Return how many trials after the initial design have come without progress."""
+def ranked(
+    found: Sequence[Record], sign: float, limits: Sequence[Limit]
+) -> tuple[Array, NDArray[np.bool_]] | tuple[None, None]:
+    """Return the ranks of trials and which of them keep all limits (`Data`); None and None if there are no limits."""
+    if not limits:
+        return None, None
+    done = np.array([record.trial.state in VALUED for record in found])
+    order = np.full(len(found), np.inf)
+    order[done] = ranks([record for record in found if record.trial.state in VALUED], sign, limits)
+    return order, np.array([bool(record.trial.feasible) for record in found], dtype=bool)
+
+
+def _stalled(head: Head, records: Sequence[Record], sign: float, limited: bool) -> int:
+    """Return how many trials after the initial design have come without progress; only those that keep limits count."""
     asked = [r.trial for r in records if r.spent and r.trial.restart == head.stage.restart]
-    values = [np.nan if trial.value is None else sign * trial.value for trial in asked]
+    without = [trial.value is None or (limited and not trial.feasible) for trial in asked]
+    values = [np.nan if no else sign * (t.value or 0.0) for t, no in zip(asked, without, strict=True)]
     return min(since_progress(np.array(values)), len(asked) - head.design.used)

@@ -39,8 +39,11 @@ FAR = 8.0  # standard deviations beyond which a value is impossible
 def improvement_expected(space: Space, records: Sequence[Record], options: Options, tells: int) -> float | None:
     """Return an upper bound on what can still be gained after the first `tells` tells, in the user's units.
 
-    None before two values that differ: the model then knows nothing about how values vary.
+    None before two values that differ: the model then knows nothing about how values vary. None, too, if the space has
+    limits: better points that break them say nothing about what can be gained.
     """
+    if space.limits:
+        return None
     told = [record for record in records if record.told is not None and record.told < tells]
     if not observations(told, None):
         return None

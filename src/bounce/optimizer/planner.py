@@ -14,6 +14,7 @@ import numpy as np
 
 from bounce.acquire.candidates import Seen
 from bounce.acquire.design import Design, initial_points
+from bounce.gp.kernels import Hyper
 from bounce.optimizer.model import Model
 from bounce.optimizer.options import Options
 from bounce.optimizer.state import Fit, Head, Record, best_of, observations, spent
@@ -51,7 +52,7 @@ class Planner:
 
     @cached_property
     def _model(self) -> Model:
-        return Model(self.options.method, self.options.noise)
+        return Model(self.options.method, self.options.noise, self.space.limits)
 
     @property
     def stages(self) -> Stages:
@@ -107,7 +108,7 @@ class Planner:
 
         Of the model only the data carry over. The search continues around the best point that is left.
         """
-        best = best_of(observations(records, head.stage.restart), self.options.sign)
+        best = best_of(observations(records, head.stage.restart), self.options.sign, self.space.limits)
         codes = all_codes(self.space, [record for record in records if record.was is None])
         anchor = None if best is None else best.codes
         bins = len(self.space) if head.stage.embedding.is_input else len(head.stage.embedding.members)
@@ -153,7 +154,7 @@ class Planner:
         stage = head.stage
         if stage.embedding.is_input:
             return head
-        best = best_of(observations(records, stage.restart), self.options.sign)
+        best = best_of(observations(records, stage.restart), self.options.sign, self.space.limits)
         if best is None:
             return head
         own = best.trial.stage == stage.number and best.asked_codes is None and best.proposed  # surely inside
@@ -200,12 +201,14 @@ def _inherited(head: Head, stage: Stage) -> Fit | None:
     """Return the last fit for the next stage, each new bin with the lengthscale of its parent."""
     if head.fit is None:
         return None
-    old, new, hyper = head.stage.embedding, stage.embedding, head.fit.hyper
+    old, new, fit = head.stage.embedding, stage.embedding, head.fit
     parents = old.parents(new)
-    place = np.searchsorted(old.latent.reals, parents[new.latent.reals])
-    hyper = replace(hyper, real_lengthscales=hyper.real_lengthscales[place])
-    if hyper.per_bin:
-        place = np.searchsorted(old.latent.combinatorial, parents[new.latent.combinatorial])
-        own = hyper.combinatorial_lengthscales[place]
-        hyper = replace(hyper, combinatorial_lengthscales=own)
-    return replace(head.fit, hyper=hyper)
+    reals = np.searchsorted(old.latent.reals, parents[new.latent.reals])
+    others = np.searchsorted(old.latent.combinatorial, parents[new.latent.combinatorial])
+
+    def child(hyper: Hyper) -> Hyper:
+        hyper = replace(hyper, real_lengthscales=hyper.real_lengthscales[reals])
+        own = hyper.combinatorial_lengthscales
+        return replace(hyper, combinatorial_lengthscales=own[others]) if hyper.per_bin else hyper
+
+    return replace(fit, hyper=child(fit.hyper), beliefs={name: child(own) for name, own in fit.beliefs.items()})

@@ -18,7 +18,7 @@ from bounce.gp.linalg import Array
 from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from bounce.gp.targets import Scale, targets
-from bounce.optimizer.model import Data, errors_of
+from bounce.optimizer.model import Data, errors_of, ranked
 from bounce.optimizer.options import Options
 from bounce.optimizer.state import Record, best_of, evidence
 from bounce.spaces.space import Space
@@ -32,10 +32,11 @@ def recommended(space: Space, records: Sequence[Record], options: Options) -> Re
     """Return the evaluated point whose value is the best for sure; None if no trial has a value.
 
     That is the one with the best bound: the posterior mean, worsened by one standard deviation. A mean that rests on
-    one lucky value has a wide deviation. Of equal bounds, it is that of the best value, the earliest of several.
+    one lucky value has a wide deviation. Of equal bounds, it is that of the best value, the earliest of several. Where
+    the space has limits, only points that keep them count, or before there is one, the one that breaks them least.
     """
     sign, method = options.sign, options.method
-    best = best_of(records, sign)
+    best = best_of(records, sign, space.limits)
     if best is None:
         return None
     data, found = data_of(space, records, options)
@@ -48,6 +49,8 @@ def recommended(space: Space, records: Sequence[Record], options: Options) -> Re
         error = best.trial.sem if best.trial.sem is not None else _deviation(options.noise)
         return Recommendation(best.trial, best.value, error)
     done = rows[data.done[rows]]
+    if data.held is not None:  # of those that keep the limits, or the one that breaks them least
+        done = done[data.held[done]] if best.trial.feasible else np.array([found.index(best)])
     mean, variance = _belief(data, rows, done, options)
     bound = mean + np.sqrt(variance)
     equal = [found[i] for i in done[bound <= bound.min() + EQUAL]]
@@ -71,6 +74,7 @@ def data_of(space: Space, records: Sequence[Record], options: Options) -> tuple[
         np.array([record.trial.state in VALUED for record in found]),
         np.array([record.tell for record in found]),
         errors_of(found),
+        *ranked(found, options.sign, space.limits),
     )
     return data, found
 

@@ -20,19 +20,21 @@ from bounce.gp.linalg import Array
 from bounce.gp.targets import BENDS
 from bounce.method import FIRST, Method
 from bounce.spaces.kinds import Codes
+from bounce.spaces.outcomes import Limit, feasible
 from bounce.spaces.space import Space
 from bounce.subspace.embedding import Embedding
 from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import TrustRegion
 from bounce.trial import ASKED, STATES, VALUED, Scalar, State, Trial
 
-VERSION = 4
-STORED = tuple(f.name for f in fields(Trial) if f.name != "point")  # the point follows from the codes
+VERSION = 5
+STORED = tuple(f.name for f in fields(Trial) if f.name not in ("point", "feasible"))  # these two follow from the rest
 OWN = ("codes", "batch", "told", "asked_codes", "enqueued", "counted", "was", "former_point", "free")
 RECORD = (*STORED, *OWN)
 """The keys of a record's document."""
 
 RENAMED = {"space": "stage", "length_comb": "radius", "length_cont": "side"}  # fields of a trial, version 1 to 2
+NEW_IN_5: dict[str, Any] = {"outcomes": {}}  # fields of a trial that version 4 did not have
 NEW_IN_4: dict[str, Any] = {"sem": None}  # fields of a trial that version 3 did not have
 NEW_IN_3: dict[str, Any] = {"attempts": 0, "free": None}  # fields of a trial that version 2 did not have
 NEW_IN_2: dict[str, Any] = {  # fields of a trial that version 1 did not have
@@ -116,6 +118,8 @@ class Fit:
     """The number of the stage it was made in."""
     bend: float = 0.0
     """How much the targets are bent."""
+    beliefs: Mapping[str, Hyper] = field(default_factory=dict)
+    """The hyperparameters of what is believed about limits, by the names of `bounce.optimizer.limits`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +136,45 @@ def observations(records: Sequence[Record], restart: int | None) -> list[Record]
     return [r for r in records if r.trial.state in VALUED and restart in (None, r.trial.restart)]
 
 
-def best_of(records: Iterable[Record], sign: float) -> Record | None:
-    """Return the trial with the best value, the first of several; None if none has a value."""
+def best_of(records: Iterable[Record], sign: float, limits: Sequence[Limit] = ()) -> Record | None:
+    """Return the trial with the best value, the first of several; None if none has a value.
+
+    With limits, it is the best of those that keep them. Before there is one, it is the trial that breaks them least.
+    """
     valued = [record for record in records if record.trial.state in VALUED]
-    return min(valued, key=lambda record: sign * record.value, default=None)
+    if not limits:
+        return min(valued, key=lambda record: sign * record.value, default=None)
+    return valued[int(ranks(valued, sign, limits).argmin())] if valued else None
+
+
+def ranks(records: Sequence[Record], sign: float, limits: Sequence[Limit]) -> Array:
+    """Return the ranks (n,) of trials with a value: by violation, then by value, then by place; 0 for the best."""
+    ranks = np.empty(len(records))
+    ranks[np.lexsort((np.array([sign * r.value for r in records]), violations(records, limits)))] = np.arange(
+        len(records)
+    )
+    return ranks
+
+
+def violations(records: Sequence[Record], limits: Sequence[Limit]) -> Array:
+    """Return by how much each of some trials breaks the limits, all of them together; infinite if that is not known.
+
+    The violation of each limit is divided by the median of those of the trials that break it, so that outcomes in
+    different units count alike, and one outlier does not set the scale.
+    """
+    total = np.zeros(len(records))
+    for limit in limits:
+        own = np.array(
+            [
+                np.inf if limit.name not in r.trial.outcomes else limit.violation(r.trial.outcomes[limit.name])
+                for r in records
+            ]
+        )
+        broken = own[(own > 0) & np.isfinite(own)]
+        with np.errstate(over="ignore"):
+            total += own / np.median(broken) if len(broken) else own
+    held = np.array([bool(r.trial.feasible) for r in records], dtype=bool)
+    return np.where(held, 0.0, np.maximum(total, np.finfo(float).tiny))
 
 
 def spent(records: Iterable[Record]) -> int:
@@ -150,7 +189,7 @@ def evidence(records: Sequence[Record], restart: int | None, sign: float, method
     all (`Method.failures`).
     """
     done = observations(records, restart)
-    if method.failures == "ignored":
+    if method.failures != "worst":
         return done, np.array([sign * r.value for r in done])
     found = [r for r in records if r.told is not None and restart in (None, r.trial.restart)]
     worst = max(sign * r.value for r in done)
@@ -203,6 +242,9 @@ def _record(space: Space, document: Mapping[str, Any], place: int, codes: Codes)
         and trial.state in STATES
         and (trial.state == "outside" or (trial.state in VALUED) == (value is not None))
         and (value is None or _is_number(value))
+        and isinstance(trial.outcomes, dict)
+        and all(isinstance(name, str) and _is_number(x) for name, x in trial.outcomes.items())
+        and (value is not None or not trial.outcomes)
         and (trial.sem is None or (value is not None and _is_number(trial.sem) and trial.sem >= 0))
         and (trial.state in (*VALUED, "failed")) == (told is not None)
         and (trial.state == "outside") == (document["was"] is not None)
@@ -221,6 +263,7 @@ def _record(space: Space, document: Mapping[str, Any], place: int, codes: Codes)
     free = tuple(document["free"] or ())
     point = former if outside else {k: v for k, v in space.decode(codes)[0].items() if k not in free}
     object.__setattr__(trial, "point", point)
+    object.__setattr__(trial, "feasible", feasible(space.limits, trial.outcomes))
     return Record(
         trial,
         codes[0],
@@ -238,6 +281,7 @@ def _record(space: Space, document: Mapping[str, Any], place: int, codes: Codes)
 def head_to_dict(head: Head) -> dict[str, Any]:
     """Return a head as JSON values."""
     stage, fit = head.stage, head.fit
+    beliefs = {} if fit is None else {name: _hyper_to_dict(hyper) for name, hyper in fit.beliefs.items()}
     return {
         "stage": {
             "number": stage.number,
@@ -249,7 +293,8 @@ def head_to_dict(head: Head) -> dict[str, Any]:
         "design": asdict(head.design),
         "fit": None
         if fit is None
-        else {"hyper": _hyper_to_dict(fit.hyper), "tells": fit.tells, "stage": fit.stage, "bend": fit.bend},
+        else {"hyper": _hyper_to_dict(fit.hyper), "tells": fit.tells, "stage": fit.stage, "bend": fit.bend}
+        | ({"beliefs": beliefs} if beliefs else {}),
     }
 
 
@@ -276,8 +321,8 @@ def head_from_dict(space: Space, document: Mapping[str, Any]) -> Head:
     return Head(stage, design, None if document["fit"] is None else _fit_from_dict(latent, document["fit"]))
 
 
-def _fit_from_dict(latent: Space, document: Mapping[str, Any]) -> Fit:
-    given = dict(document["hyper"])
+def _hyper_from_dict(latent: Space, document: Mapping[str, Any]) -> Hyper:
+    given = dict(document)
     for name in ("combinatorial_lengthscales", "real_lengthscales"):
         if not all(_is_number(x) and 1e-9 < x < 1e9 for x in given[name]):
             raise InvalidState(f"the state's lengthscales are damaged: {given[name]!r}")
@@ -291,13 +336,20 @@ def _fit_from_dict(latent: Space, document: Mapping[str, Any]) -> Fit:
         and isinstance(hyper.per_bin, bool)
         and len(hyper.combinatorial_lengthscales)
         in ((len(latent.combinatorial),) if hyper.per_bin else (1, len(latent.combinatorial_kinds)))
-        and all(_is_int(document[name]) and document[name] >= 0 for name in ("tells", "stage"))
     ):
+        raise InvalidState("the state's hyperparameters do not fit its embedding")
+    return hyper
+
+
+def _fit_from_dict(latent: Space, document: Mapping[str, Any]) -> Fit:
+    hyper = _hyper_from_dict(latent, document["hyper"])
+    beliefs = {str(name): _hyper_from_dict(latent, given) for name, given in document.get("beliefs", {}).items()}
+    if not all(_is_int(document[name]) and document[name] >= 0 for name in ("tells", "stage")):
         raise InvalidState("the state's hyperparameters do not fit its embedding")
     bend = document.get("bend", 0.0)
     if bend not in BENDS:
         raise InvalidState(f"the state's targets have an unknown bend: {bend!r}")
-    return Fit(hyper, document["tells"], document["stage"], bend)
+    return Fit(hyper, document["tells"], document["stage"], bend, beliefs)
 
 
 def _is_int(value: object) -> bool:
@@ -321,6 +373,8 @@ def upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
             "head": _head_of_1(state["head"]),
             "trials": [upgraded_trial(trial, 1) for trial in state["trials"]],
         }
+    elif state.get("version") == 4:  # only trials have something new
+        state = {**state, "version": VERSION, "trials": [upgraded_trial(trial, 4) for trial in state["trials"]]}
     elif state.get("version") in (2, 3):  # options that were not there yet have their defaults
         trials = [upgraded_trial(trial, state["version"]) for trial in state["trials"]]
         options = {**state["options"], "method": _method_of_3(state["options"]["method"])}
@@ -335,7 +389,9 @@ def upgraded_trial(document: Mapping[str, Any], version: int) -> dict[str, Any]:
         trial = NEW_IN_2 | {RENAMED.get(name, name): x for name, x in trial.items()}
     if version < 3:
         trial = NEW_IN_3 | trial
-    return NEW_IN_4 | trial if version < 4 else trial
+    if version < 4:
+        trial = NEW_IN_4 | trial
+    return NEW_IN_5 | trial if version < 5 else trial
 
 
 def _options_of_1(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -75,8 +75,12 @@ class Target:
 
     def reached(self, now: Standing) -> str | None:
         """Return that the best value is beyond the threshold, if it is."""
-        best = best_of(now.records, now.options.sign)
-        if best is None or not (best.value < self.threshold if self.below else best.value > self.threshold):
+        best = best_of(now.records, now.options.sign, now.space.limits)
+        if (
+            best is None
+            or best.trial.feasible is False
+            or not (best.value < self.threshold if self.below else best.value > self.threshold)
+        ):
             return None
         return f"the best value, {best.value:g}, is {'below' if self.below else 'above'} {self.threshold:g}"
 

@@ -40,10 +40,16 @@ def _draw_values(pane: Axes, trials: Sequence[Trial], *, maximize: bool) -> None
     ids = np.array([trial.id for trial in done])
     values = np.array([trial.value for trial in done], dtype=float)
     edge = worst_shown(values, maximize=maximize)
-    best = (np.maximum if maximize else np.minimum).accumulate(values)
+    broken = np.array([trial.feasible is False for trial in done], dtype=bool)  # breaks limits on outcomes
+    counted = np.where(broken, -np.inf if maximize else np.inf, values)
+    best = (np.maximum if maximize else np.minimum).accumulate(counted)
+    best[~np.isfinite(best)] = np.nan
     best = np.maximum(best, edge) if maximize else np.minimum(best, edge)  # an outlier is drawn at the edge
     beyond = values < edge if maximize else values > edge
-    pane.plot(ids[~beyond], values[~beyond], ".", color="0.65", label="value")
+    pane.plot(ids[~beyond & ~broken], values[~beyond & ~broken], ".", color="0.65", label="value")
+    if broken.any():
+        shown = ids[~beyond & broken], values[~beyond & broken]
+        pane.plot(*shown, "x", markersize=4, color="C1", label="value that breaks limits")
     if beyond.any():
         marker, side = ("v", "below") if maximize else ("^", "above")
         pane.plot(ids[beyond], np.full(beyond.sum(), edge), marker, color="0.65", label=f"value {side} the plot")

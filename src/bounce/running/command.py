@@ -52,7 +52,7 @@ class Command:
     value may begin with a dash. The program also gets the point as JSON, on standard input and in the environment
     variable `BOUNCE_POINT` (unless it is too long for one), and the trial's id in `BOUNCE_TRIAL`. The value is the
     last line of standard output that is a number, or a JSON object with a number as `value`; a line with control
-    characters is neither.
+    characters is neither. Outcomes of the space are numbers in JSON objects too, or lines such as `strength = 31.2`.
 
     `flags` are binary parameters that stand for arguments: `{"lto": {"on": "-flto", "off": "-fno-lto"}}`. An argument
     `{lto}` becomes what is on or off, split as a shell would, or no argument if that is empty. Inside a longer
@@ -192,7 +192,7 @@ class Command:
         """Run the program; a failure is an outcome, unless the machine is at fault."""
         start = time.perf_counter()
         try:
-            value = self._run(trial)
+            value, beside = self._run(trial)
         except EvaluationFailed as error:
             return Outcome.failed(str(error), time.perf_counter() - start, error)
         except Exception as error:
@@ -203,13 +203,13 @@ class Command:
                 raise MachineFailed(sentence + hint) from error
             failure = EvaluationFailed(sentence)  # a value is too long for an argument, or cannot be one
             return Outcome.failed(str(failure), time.perf_counter() - start, failure)
-        return Outcome(value, None, time.perf_counter() - start)
+        return Outcome(value, None, time.perf_counter() - start, constraints=beside, exact=False)
 
     def stop(self) -> None:
         """Kill what this object is running, and fail every later evaluation."""
         self._groups.stop()
 
-    def _run(self, trial: Trial) -> float:
+    def _run(self, trial: Trial) -> tuple[float, dict[str, float]]:
         point = json.dumps(trial.point).encode("ascii")
         environment = dict(os.environ) | {"BOUNCE_TRIAL": str(trial.id)}
         environment.pop("BOUNCE_POINT", None)
@@ -353,8 +353,8 @@ def _end_of(err: IO[bytes]) -> str:
     return f"; its standard error ends with:\n{text}" if text else ""
 
 
-def _value(out: IO[bytes]) -> float:
-    """Return the value that was printed last; fail with the reason if there is none."""
+def _value(out: IO[bytes]) -> tuple[float, dict[str, float]]:
+    """Return the value that was printed last, and other numbers by name; fail with the reason if there is no value."""
     end, whole = _last(out, SEARCHED + 1)  # one more byte, to see whether a line begins after it
     lines = [line.decode("utf-8", "replace").strip(" \t\v\f") for line in end.splitlines()]
     if not whole:
@@ -368,7 +368,7 @@ def _value(out: IO[bytes]) -> float:
                     f"the command's standard output is not text, so the line {_short(line)} in it is no value"
                 )
             try:
-                return finite(printed)
+                return finite(printed), _beside(lines)
             except InvalidTell:
                 raise EvaluationFailed(
                     f"the command's value must be a finite number, but it printed {_short(line)}"
@@ -378,6 +378,26 @@ def _value(out: IO[bytes]) -> float:
     where = "no line" if whole else f"no whole line in the last {SEARCHED // 1024} KiB"
     last = f"; the last one is {_short(lines[-1])}" if lines else ""
     raise EvaluationFailed(f"{where} of the command's standard output is a number{last}")
+
+
+def _beside(lines: Sequence[str]) -> dict[str, float]:
+    """Return the numbers that were printed by name, the last one of each: in JSON objects, or as `strength = 31.2`."""
+    found: dict[str, float] = {}
+    for line in lines:
+        if line.startswith("{"):
+            with suppress(ValueError, RecursionError, OverflowError):
+                document = json.loads(line)
+                found |= {
+                    name: float(x)
+                    for name, x in document.items()
+                    if name != "value" and isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x)
+                }
+            continue
+        name, equals, rest = line.partition("=")
+        given = number(rest) if equals else None
+        if given is not None and math.isfinite(given):
+            found[name.strip()] = given
+    return found
 
 
 def _printed(line: str) -> float | None:

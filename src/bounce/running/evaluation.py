@@ -11,8 +11,8 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -37,6 +37,10 @@ class Outcome:
     """The objective's exception, if it can be sent between processes."""
     traceback: str | None = None
     """The objective's traceback, as text."""
+    constraints: Mapping[str, float] = field(default_factory=dict)
+    """What was measured beside the value, by name."""
+    exact: bool = True
+    """Whether that is all of it; a program may print other numbers too."""
 
     def __post_init__(self) -> None:
         """Make its texts fit for every file and terminal, whatever the objective has put into them."""
@@ -44,6 +48,16 @@ class Outcome:
             object.__setattr__(self, "error", told(self.error))
         if self.traceback is not None:
             object.__setattr__(self, "traceback", told(self.traceback, LONGEST_TRACEBACK))
+
+    def with_all(self, names: Sequence[str]) -> Outcome:
+        """Return the same outcome if everything was measured and nothing else; otherwise a failure."""
+        if self.value is None or self.constraints.keys() == set(names):
+            return self
+        if not self.exact and self.constraints.keys() >= set(names):
+            return replace(self, constraints={name: self.constraints[name] for name in names})
+        found, needed = (", ".join(given) or "nothing" for given in (self.constraints, names))
+        error = EvaluationFailed(f"the outcomes to be measured beside the value are {needed}; there was {found}")
+        return Outcome.failed(said(error), self.seconds, error)
 
     @classmethod
     def failed(cls, error: str, seconds: float | None = None, exception: Exception | None = None) -> Outcome:
@@ -88,20 +102,35 @@ class Function:
         """Call the function with a copy of the point."""
         start = time.perf_counter()
         try:
-            value = self.objective(dict(trial.point))
+            returned = self.objective(dict(trial.point))
+            value, beside = split(returned)
             try:
                 number = finite(value)
             except InvalidTell:
-                raise EvaluationFailed(f"the objective must return a finite number, not {value!r}") from None
+                raise EvaluationFailed(f"the objective must return a finite number, not {returned!r}") from None
         except Exception as error:
             text = _traceback(error)
             if self.logs is not None:
                 _log(self.logs, trial, text or said(error))
             return Outcome(None, said(error), time.perf_counter() - start, error, text)
-        return Outcome(number, None, time.perf_counter() - start)
+        return Outcome(number, None, time.perf_counter() - start, constraints=beside)
 
     def stop(self) -> None:
         """Do nothing: a function ends with its process."""
+
+
+def split(returned: Any) -> tuple[Any, dict[str, float]]:
+    """Return the value that an objective returned and what it measured beside it, if it returned both as a tuple."""
+    if not isinstance(returned, tuple) or len(returned) != 2 or not isinstance(returned[1], Mapping):
+        return returned, {}
+    value, beside = returned
+    found = {}
+    for name, given in beside.items():
+        try:
+            found[str(name)] = finite(given)
+        except InvalidTell:
+            raise EvaluationFailed(f"the outcome {name!r} must be a finite number, not {given!r}") from None
+    return value, found
 
 
 def evaluate(evaluator: Evaluator, trial: Trial, before: int = 0) -> Outcome:

@@ -45,8 +45,14 @@ class Keeper(Protocol):
 class Recorder:
     """What becomes of the outcomes of one run."""
 
-    def __init__(self, source: Keeper, max_failures: int, callbacks: Sequence[Callable[[Trial], None]]) -> None:
-        self._source, self._callbacks = source, callbacks
+    def __init__(
+        self,
+        source: Keeper,
+        max_failures: int,
+        callbacks: Sequence[Callable[[Trial], None]],
+        outcomes: Sequence[str] = (),
+    ) -> None:
+        self._source, self._callbacks, self._outcomes = source, callbacks, outcomes
         self._max_failures, self._most = max_failures, max(max_failures, FAILURES)
         self._held: list[tuple[Trial, Outcome]] = []
         self._failures = 0
@@ -57,6 +63,7 @@ class Recorder:
 
     def finish(self, trial: Trial, outcome: Outcome, *, hold: bool = True) -> None:
         """Record an outcome; before the first success, hold back the first failures if they have the same error."""
+        outcome = outcome.with_all(self._outcomes)
         if outcome.value is None:
             self._report(trial, outcome)
             first = hold and self._failures == 0 and self._source.best is None

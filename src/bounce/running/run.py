@@ -76,6 +76,8 @@ class Plan:
     callbacks: Sequence[Callable[[Trial], None]] = ()
     until: Callable[[], str | None] | None = None
     """Says why the run should end before its budget is spent; None if it should go on."""
+    outcomes: Sequence[str] = ()
+    """What an evaluation must measure beside its value."""
 
 
 class Run:
@@ -94,7 +96,7 @@ class Run:
         self._own: Pool | None = None
         self._works = False
         self._end: BounceError | None = None
-        self._recorder = Recorder(source, plan.max_failures, plan.callbacks)
+        self._recorder = Recorder(source, plan.max_failures, plan.callbacks, plan.outcomes)
         self._exhausted = False
         self.stopped: str | None = None
         """Why the run ended, or is ending, before its budget was spent."""

@@ -103,6 +103,11 @@ class Change:
         before, after = ({str(c) for c in space.constraints} for space in (self.old, self.new))
         said += [f"the constraint {str(c)!r} is added" for c in self.new.constraints if str(c) not in before]
         said += [f"the constraint {str(c)!r} is removed" for c in self.old.constraints if str(c) not in after]
+        old_limits, new_limits = ({limit.name: limit.text for limit in s.limits} for s in (self.old, self.new))
+        said += [f"the limit {text} is added" for name, text in new_limits.items() if name not in old_limits]
+        changed = [name for name, text in new_limits.items() if old_limits.get(name, text) != text]
+        said += [f"{new_limits[name]} instead of {old_limits[name]}" for name in changed]
+        said += [f"the limit {text} is removed" for name, text in old_limits.items() if name not in new_limits]
         return said or ["the order of the parameters changes"]
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from bounce.errors import InvalidPoint, InvalidSpace
 from bounce.spaces.kinds import Codes, Kind, Parameter, on_grid
 from bounce.spaces.numbers import rounded
+from bounce.spaces.outcomes import Limit, limits_of
 from bounce.spaces.parameters import COMPOSITES, TYPES, document_of, parameter_from_dict
 from bounce.spaces.structure import Function, Structure, parsed
 
@@ -36,6 +37,8 @@ class Space:
 
     parameters: Sequence[Parameter]
     constraints: Sequence[Any] = field(default=(), kw_only=True)
+    outcomes: Sequence[Limit | str] = field(default=(), kw_only=True)
+    """What is measured beside the value, with its limits: `strength >= 30`, `1 <= ph <= 3`."""
     _names: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -53,6 +56,13 @@ class Space:
             if parameter.name in names:
                 raise InvalidSpace(f"parameter names must be distinct, but {parameter.name!r} appears twice")
             names.add(parameter.name)
+        limits = limits_of(self.outcomes)
+        for limit in limits:
+            if limit.name in names:
+                raise InvalidSpace(f"{limit.name!r} is a parameter, so it cannot be an outcome")
+        if limits and any(name.strip().lower() == "feasible" for name in names):
+            raise InvalidSpace("with outcomes, tables have a column 'feasible': rename the parameter of that name")
+        object.__setattr__(self, "outcomes", limits)
         object.__setattr__(self, "parameters", parameters)
         object.__setattr__(self, "_names", frozenset(names))
         given = self.constraints
@@ -103,6 +113,11 @@ class Space:
         except InvalidPoint:
             return False
         return True
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """The limits on outcomes."""
+        return self.outcomes  # type: ignore[return-value]
 
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:
@@ -337,6 +352,9 @@ class Space:
                 return f"it has {a!r} where the given space has {b!r}"
         if len(self.parameters) != len(given.parameters):
             return f"it has {len(self.parameters)} parameters, the given space has {len(given.parameters)}"
+        if self.outcomes != given.outcomes:
+            mine, others = ([limit.text for limit in space.limits] for space in (self, given))
+            return f"it has the outcomes {mine!r}, the given space has {others!r}"
         own, other = (", ".join(repr(str(c)) for c in space.constraints) or "none" for space in (self, given))
         return f"its constraints are {own}, those of the given space {other}"
 
@@ -347,6 +365,8 @@ class Space:
             document["constraints"] = [
                 {"function": c.name} if isinstance(c, Function) else c.text for c in self.constraints
             ]
+        if self.outcomes:
+            document["outcomes"] = [limit.text for limit in self.limits]
         return document
 
     @classmethod
@@ -355,7 +375,7 @@ class Space:
         if not isinstance(document, Mapping) or not isinstance(document.get("parameters"), list):
             raise InvalidSpace(f"a space's document must hold a list 'parameters', not {document!r}")
         parameters = [parameter_from_dict(item) for item in document["parameters"]]
-        return cls(parameters, constraints=document.get("constraints", ()))
+        return cls(parameters, constraints=document.get("constraints", ()), outcomes=document.get("outcomes", ()))
 
 
 def shown_condition(parameter: Parameter) -> str:

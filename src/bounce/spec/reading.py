@@ -47,6 +47,8 @@ class Past:
     values: list[float] = field(default_factory=list)
     sems: list[float | None] = field(default_factory=list)
     """Their standard errors, None where they are unknown."""
+    constraints: list[dict[str, float]] = field(default_factory=list)
+    """What was measured beside their values, by name."""
     notes: list[dict[str, str]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     """What was wrong with the rows that were left out."""
@@ -67,6 +69,10 @@ class Table:
     @cached_property
     def _parameters(self) -> dict[str, Parameter]:
         return {column(parameter.name): parameter for parameter in leaves(self.space)}
+
+    @cached_property
+    def _outcomes(self) -> list[str]:
+        return [limit.name for limit in self.space.limits]
 
     @cached_property
     def _choices(self) -> dict[str, dict[str, Any]]:
@@ -143,6 +149,8 @@ class Table:
             if near:
                 raise self._error(first, f"the column {near[0]!r} must be called {name!r}, the name of the parameter")
         missing = [f"the column {name!r} is missing" for name in needed if name not in header]
+        if needed and not missing:
+            missing = [f"the column {name!r} of an outcome is missing" for name in self._outcomes if name not in header]
         if not needed and not any(name in header for name in self._parameters):
             missing = [f"no column is a parameter ({', '.join(self._parameters)})"]
         if missing:
@@ -152,7 +160,7 @@ class Table:
             raise self._error(first, f"{missing[0]}; the columns are {', '.join(filter(None, header))}")
 
     def _notes(self, cells: Mapping[str, str]) -> dict[str, str]:
-        known = ("id", *FACTS)
+        known = ("id", *FACTS, *(["feasible", *self._outcomes] if self._outcomes else []))
         return {
             name: cell for name, cell in cells.items() if cell and name not in known and name not in self._parameters
         }
@@ -236,7 +244,23 @@ class Table:
             if sem is not None:
                 raise self._error(line, f"trial {trial.id} failed, so it cannot have a standard error: empty its sem")
             return Outcome(trial.id, None, error or None)
-        return Outcome(trial.id, self._number(line, value, " or 'failed'"), sem=sem)
+        number_of = self._number(line, value, " or 'failed'")
+        return Outcome(trial.id, number_of, sem=sem, constraints=self._measured(line, trial, cells))
+
+    def _measured(self, line: int, trial: Trial | None, cells: Mapping[str, str]) -> dict[str, float]:
+        """Return the outcomes in a row with a value; refuse an empty cell, unless the trial never had that outcome."""
+        found = {}
+        old = trial is not None and trial.state != "pending"
+        for name in self._outcomes:
+            cell = cells[name]
+            if not cell and old and trial is not None and name not in trial.outcomes:
+                continue
+            value = number(cell)
+            if value is None or not math.isfinite(value):
+                hint = _decimal_point(cell)
+                raise self._error(line, f"the outcome {name!r} must be a finite number, not {cell!r}{hint}")
+            found[name] = value + 0.0
+        return found
 
     def _used(self, line: int, trial: Trial, cells: Mapping[str, str], *, as_used: bool) -> dict[str, Any] | None:
         """Return the point that was really used, if it is not the one that was asked for."""
@@ -288,6 +312,14 @@ class Table:
                 known = f"{trial.state} with the value {written(trial.value)}"
                 sentence = f"{known}. To correct it: bounce correct STUDY {trial.id} VALUE"
             raise self._error(line, f"trial {trial.id} is already {sentence}")
+        for name, measured in (outcome.constraints or {}).items():
+            if trial.outcomes.get(name) != measured:
+                known = written(trial.outcomes.get(name))
+                raise self._error(
+                    line,
+                    f"trial {trial.id} is already {trial.state} with {name} = {known}. "
+                    f"To correct it: bounce correct STUDY {trial.id} --outcome {name}={written(measured)}",
+                )
         if another_error:
             known = "no standard error" if trial.sem is None else f"the standard error {written(trial.sem)}"
             raise self._error(
@@ -307,6 +339,7 @@ class Table:
                 self._complete(line, point)
                 value = self._past_value(line, cells["value"])
                 sem = self._error_of(line, cells)
+                measured = self._measured(line, None, cells)
             except InvalidTell as error:
                 if not skip_invalid:
                     raise
@@ -315,6 +348,7 @@ class Table:
             past.points.append(point)
             past.values.append(value)
             past.sems.append(sem)
+            past.constraints.append(measured)
             past.notes.append(self._notes(cells))
         if not past.points and not past.skipped:
             raise self._error(None, "the table has no rows below the header")

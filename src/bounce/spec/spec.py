@@ -12,7 +12,7 @@ import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,8 @@ from bounce.trial import Scalar
 
 RUN = ("budget", "batch_size", "seed", "direction")  # options at the top of the file
 HOW = ("workers", "timeout", "max_failures", "stop_when")  # how evaluations run
-TOP = ("name", *RUN, *HOW, "objective", "command", "options", "parameters", "constraints", "start", "fixed")
+SPACE = ("parameters", "constraints", "outcomes")
+TOP = ("name", *RUN, *HOW, "objective", "command", "options", *SPACE, "start", "fixed")
 OPTIONS = tuple(f.name for f in fields(Options) if f.name not in RUN)
 LONGEST_NAME = 200  # bytes: a file name has at most 255, and suffixes are added to this one
 
@@ -348,7 +349,18 @@ class _Document:
                 raise self.error(f"two parameters are called {parameter.name!r}{also}", "parameters", place, key)
             found[parameter.name] = place
             parameters.append(parameter)
-        return self._structured(parameters)
+        return self._limited(self._structured(parameters))
+
+    def _limited(self, space: Space) -> Space:
+        """Return a space with the limits in the list `outcomes`."""
+        given = self.document.get("outcomes", [])
+        if not isinstance(given, list):
+            raise self.error(f'outcomes must be a list such as ["strength >= 30"], not {quoted(given)}', "outcomes")
+        for place, text in enumerate(given):
+            with self.at("outcomes", place):
+                replace(space, outcomes=[text])
+        with self.at("outcomes"):
+            return replace(space, outcomes=given)
 
     def _structured(self, parameters: list[Parameter]) -> Space:
         """Return the space of parameters, with the constraints of the document."""

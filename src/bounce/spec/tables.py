@@ -1,8 +1,8 @@
 """Tables: trials as CSV, JSON and Parquet.
 
-A table has a row per trial: its id, a column per parameter, what is known about it (`bounce.trial.FACTS`), then its
-notes. Values are written exactly: a string unchanged, whatever a spreadsheet may make of it, a number so that it reads
-back as the same number.
+A table has a row per trial: its id, a column per parameter, what is known about it (`bounce.trial.FACTS`), its
+outcomes, then its notes. Values are written exactly: a string unchanged, whatever a spreadsheet may make of it, a
+number so that it reads back as the same number.
 """
 
 from __future__ import annotations
@@ -16,26 +16,33 @@ from typing import Any
 
 from bounce.errors import InvalidInput
 from bounce.text import written
-from bounce.trial import FACTS, Trial, column, parameters_of
+from bounce.trial import FACTS, Trial, column, outcomes_of, parameters_of
 
 NO_VALUE = object()  # in a column of a parameter that the trial's space did not have
 
 
-def to_csv(trials: Sequence[Trial], facts: Sequence[str] = FACTS) -> str:
-    """Return trials as CSV with Unix line ends, and a column for each parameter and each fact."""
+def to_csv(trials: Sequence[Trial], facts: Sequence[str] = FACTS, names: Sequence[str] = ()) -> str:
+    """Return trials as CSV with Unix line ends, and a column for each parameter, each fact and each outcome.
+
+    `names` are outcomes that have a column even if no trial has a number for them.
+    """
     points = {name: ["" if x is NO_VALUE else written(x) for x in xs] for name, xs in _points(trials).items()}
     others = {
         fact: ["" if x is None else written(x) for x in (getattr(trial, fact) for trial in trials)]
         for fact in ("id", *facts)
     }
-    columns = {"id": others.pop("id")} | points | others | _notes(trials, points)
+    outcomes = {
+        name: ["" if x is None else written(x) for x in xs] for name, xs in _outcomes(trials, names, facts).items()
+    }
+    columns = {"id": others.pop("id")} | points | others | outcomes
+    columns |= _notes(trials, columns)
     rows = [list(columns), *zip(*columns.values(), strict=True)]
     return "".join(",".join(map(_quoted, row)) + "\n" for row in rows)
 
 
-def form(trials: Sequence[Trial]) -> str:
-    """Return trials as CSV to fill in: the last column, `value`, is empty."""
-    return to_csv(trials, ["value"])
+def form(trials: Sequence[Trial], names: Sequence[str] = ()) -> str:
+    """Return trials as CSV to fill in: the last columns, `value` and the outcomes with these names, are empty."""
+    return to_csv(trials, ["value"], names)
 
 
 def to_json(trials: Sequence[Trial]) -> str:
@@ -62,9 +69,11 @@ def to_parquet(trials: Sequence[Trial], path: Path) -> None:
         for column, values in _points(trials).items()
     }
     columns |= {fact: [getattr(trial, fact) for trial in trials] for fact in FACTS}
+    columns |= _outcomes(trials, (), FACTS)
     columns |= _notes(trials, columns)
     content = io.BytesIO()
     try:
+        empty |= dict.fromkeys(outcomes_of(trials), pa.float64())
         arrays = {column: pa.array(values, type=empty.get(column)) for column, values in columns.items()}
         pq.write_table(pa.table(arrays), content)
         path.write_bytes(content.getvalue())
@@ -75,6 +84,15 @@ def to_parquet(trials: Sequence[Trial], path: Path) -> None:
 def _points(trials: Sequence[Trial]) -> dict[str, list[Any]]:
     """Return the columns of parameters; a trial of a former space may lack one."""
     return {column(name): [trial.point.get(name, NO_VALUE) for trial in trials] for name in parameters_of(trials)}
+
+
+def _outcomes(trials: Sequence[Trial], names: Sequence[str], facts: Sequence[str]) -> dict[str, list[Any]]:
+    """Return the columns of outcomes, and in a table of all facts whether they keep their limits."""
+    found = list(dict.fromkeys([*names, *outcomes_of(trials)]))
+    columns: dict[str, list[Any]] = {name: [trial.outcomes.get(name) for trial in trials] for name in found}
+    if found and "state" in facts:
+        columns["feasible"] = [trial.feasible for trial in trials]
+    return columns
 
 
 def _notes(trials: Sequence[Trial], taken: Container[str]) -> dict[str, list[str]]:

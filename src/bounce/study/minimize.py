@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, Unpack
 
@@ -22,7 +22,7 @@ logger = logging.getLogger("bounce")
 class Arguments(RunOptions, total=False):
     """The arguments of `minimize` besides the options of `Bounce`, for editors and type checkers."""
 
-    known: Iterable[tuple[Mapping[str, Any], Any]]
+    known: Iterable[Sequence[Any]]
     start: Iterable[Mapping[str, Any]]
     path: str | os.PathLike[str] | None
     executor: Executor | None
@@ -54,7 +54,9 @@ def minimize(objective: Objective | Evaluator, space: Space, budget: int, **argu
     """Find a point of the space at which the objective is small, within a budget of evaluations.
 
     The options are those of `Bounce` (docs/options.md). `known` are results that you already have, pairs of a point and
-    its value; they cost no budget. `start` are points to try first; values that they leave out are filled in.
+    its value; they cost no budget. `start` are points to try first; values that they leave out are filled in. Where the
+    space has outcomes, the objective returns `(value, {"strength": 31.2})`, and `known` has such a dict as its third
+    member.
 
     With a `path`, the run is a study in that file, and the same call resumes it. `executor`, `workers`, `timeout`,
     `max_failures`, `logs`, `callbacks`, `stop_when` and `progress` are those of `Study.run`; by default evaluations run

@@ -105,6 +105,9 @@ MIGRATIONS = (
     """
     ALTER TABLE trials ADD COLUMN sem REAL;
     """,
+    """
+    ALTER TABLE trials ADD COLUMN outcomes TEXT NOT NULL DEFAULT '{}';
+    """,
 )
 DIGESTS = 3  # the first format whose rows have digests
 

@@ -28,7 +28,7 @@ from bounce.trial import Scalar
 FIXED = ("format", "version", "space")
 CHANGING = ("options", "rng", "tells", "head")
 PLAIN = ("format", "version", "tells")  # what is not stored as JSON text
-JSON = ("codes", "notes", "asked_codes", "former_point", "free")  # columns of a trial that hold JSON text
+JSON = ("codes", "notes", "outcomes", "asked_codes", "former_point", "free")  # columns of a trial that hold JSON text
 BOTH = ("before", "after")
 KEPT = ("id", "asked")  # of a trial that is already there
 _UPSERT = (

@@ -137,7 +137,7 @@ class Study:
 
     @property
     def best(self) -> Trial | None:
-        """The trial with the best value, the earliest of several; None before the first value."""
+        """The trial with the best value, the earliest of several; None before the first value (`Bounce.best`)."""
         return self._keeper.optimizer.best
 
     def recommend(self) -> Recommendation | None:
@@ -232,16 +232,18 @@ class Study:
         point: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
         note: str | None = None,
         sem: float | Sequence[float | None] | None = None,
+        constraints: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
         """Store the value of a trial, or the values of several; all are stored or none.
 
         `sem` is the standard error of the value, in the same units, or one per trial: 0 for an exact value, None if it
         is unknown. `point` is the point that was really used, or one per trial, if it is not the one that was asked
-        for.
+        for. `constraints` has what was measured beside the value, a number for each outcome of the space.
         """
         with self._keeper.changing() as optimizer:
             before = {trial.id: trial for trial in optimizer.pending}
-            ids = optimizer.tell(trials, values, seconds=seconds, point=point, note=note, sem=sem)
+            more: dict[str, Any] = {"seconds": seconds, "point": point, "note": note, "sem": sem}
+            ids = optimizer.tell(trials, values, **more, constraints=constraints)
             self._keeper.save(optimizer, _deviations(optimizer, before, ids))
 
     def fail(self, trials: Trials, error: str | None = None, *, seconds: float | None = None) -> None:
@@ -266,30 +268,39 @@ class Study:
         *,
         notes: Sequence[Mapping[str, str]] | None = None,
         sems: float | Sequence[float | None] | None = None,
+        constraints: Sequence[Mapping[str, Any]] | None = None,
         reason: str | None = None,
     ) -> list[Trial]:
         """Store results that nobody asked for: past data, experiments made by hand. They cost no budget.
 
         All are stored or none. Points may repeat. The model learns from them, and the search begins around the best.
-        `sems` are the standard errors of the values, as `sem` in `tell`.
+        `sems` are the standard errors of the values, as `sem` in `tell`, and `constraints` the measured outcomes.
         """
         with self._keeper.changing() as optimizer:
-            trials = optimizer.add(points, values, notes=notes, sems=sems)
+            trials = optimizer.add(points, values, notes=notes, sems=sems, constraints=constraints)
             said = {"trials": [trials[0].id, trials[-1].id]} if trials else None
             self._keeper.save(optimizer, [Entry.now("add", after=said, reason=reason)] if trials else [])
         return trials
 
-    def begin(self, known: Iterable[tuple[Mapping[str, Any], Any]], start: Iterable[Mapping[str, Any]]) -> None:
-        """Add known results, pairs of a point and its value, and enqueue points to start from; all or nothing."""
+    def begin(self, known: Iterable[Sequence[Any]], start: Iterable[Mapping[str, Any]]) -> None:
+        """Add known results, pairs of a point and its value, and enqueue points to start from; all or nothing.
+
+        Where the space has outcomes, a third member has what was measured beside the value.
+        """
         pairs = list(known)
+        size = 3 if self.space.limits else 2
         for pair in pairs:
-            if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
-                raise InvalidOption(f"known must be pairs of a point and its value, not {pair!r}", option="known")
+            if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != size:
+                what = (
+                    "pairs of a point and its value" if size == 2 else "triples of a point, its value and its outcomes"
+                )
+                raise InvalidOption(f"known must be {what}, not {pair!r}", option="known")
         points = list(start)
         with self._keeper.changing() as optimizer:
             optimizer.check_partial(points)  # before anything is added
             if pairs:
-                optimizer.add([point for point, _ in pairs], [value for _, value in pairs])
+                outcomes = [pair[2] for pair in pairs] if size == 3 else None
+                optimizer.add([pair[0] for pair in pairs], [pair[1] for pair in pairs], constraints=outcomes)
             if points:
                 optimizer.enqueue(points)
             if pairs or points:
@@ -316,13 +327,15 @@ class Study:
         *,
         point: Mapping[str, Any] | None = None,
         sem: float | Literal["unknown"] | None = None,
+        constraints: Mapping[str, Any] | None = None,
         reason: str | None = None,
     ) -> None:
-        """Replace the value, its standard error or the point of a trial; the history keeps what was there before.
+        """Replace the value, its standard error, outcomes or the point of a trial; the history keeps what was before.
 
         What is not given stays. `sem="unknown"` takes a standard error back.
         """
-        self._edit("correct", reason, lambda optimizer: [optimizer.correct(trial, value, point=point, sem=sem)])
+        right: dict[str, Any] = {"point": point, "sem": sem, "constraints": constraints}
+        self._edit("correct", reason, lambda optimizer: [optimizer.correct(trial, value, **right)])
 
     def retry(self, trials: Trials | None = None, *, reason: str | None = None) -> list[Trial]:
         """Make failed trials pending again, all of them by default; return them."""
@@ -366,7 +379,8 @@ class Study:
             if outcome.value is None:
                 optimizer.fail(trial.id, outcome.error, seconds=outcome.seconds)
             else:
-                optimizer.tell(trial.id, outcome.value, seconds=outcome.seconds)
+                given = outcome.constraints or None
+                optimizer.tell(trial.id, outcome.value, seconds=outcome.seconds, constraints=given)
             optimizer.count_attempts(trial.id, trial.attempts)
             self._keeper.save(optimizer)
         return self._keeper.optimizer.trial(trial.id)
@@ -423,11 +437,12 @@ class Study:
         in full in files of the folder `logs`, if one is given.
 
         An evaluation that raises, or returns anything but a finite number, fails its trial, and the run continues.
-        If the first `max_failures` evaluations of the run all fail with the same error and the study has no value yet,
-        the run ends. These failures do not count: the next run evaluates their trials again. Ten failures of any kind
-        without a success end a run too, and ten in a row with the same error at any time; or `max_failures`, if that is
-        more. A fault of the machine, such as a missing program, fails no trial and ends the run. The first Ctrl-C waits
-        for running evaluations, a second one stops at once. An exception that ends the run has the result so far as its
+        Where the space has outcomes, it returns `(value, {"strength": 31.2})`, with a number for each of them. If the
+        first `max_failures` evaluations of the run all fail with the same error and the study has no value yet, the run
+        ends. These failures do not count: the next run evaluates their trials again. Ten failures of any kind without a
+        success end a run too, and ten in a row with the same error at any time; or `max_failures`, if that is more. A
+        fault of the machine, such as a missing program, fails no trial and ends the run. The first Ctrl-C waits for
+        running evaluations, a second one stops at once. An exception that ends the run has the result so far as its
         attribute `result`.
         """
         evaluator = _evaluator(objective, logs)
@@ -436,7 +451,9 @@ class Study:
         until = None
         if stop_when is not None:
             until = partial(self.reached, StopWhen.of(stop_when, self.options["direction"]))
-        plan = Plan(workers, batch_size, whole("max_failures", max_failures, 1), checked_callbacks(callbacks), until)
+        outcomes = tuple(limit.name for limit in self.space.limits)
+        most = whole("max_failures", max_failures, 1)
+        plan = Plan(workers, batch_size, most, checked_callbacks(callbacks), until, outcomes)
         timeout = checked_seconds(timeout)
         if timeout is not None:
             evaluator = evaluator.within(timeout)
