@@ -58,6 +58,8 @@ class Command:
     `{lto}` becomes what is on or off, split as a shell would, or no argument if that is empty. Inside a longer
     argument, the text is inserted. `{flags}` stands for all flags without a placeholder of their own, in order.
 
+    `optional` are parameters that may be inactive: an argument that names one is left out if the point lacks it.
+
     The program runs in `folder`; its own path, if it has a slash, is relative to that. Standard output and error are
     kept as `00017.out` and `00017.err` in `logs`. After `timeout` seconds the program and its children are killed.
     A copy, or an unpickled object, runs nothing and has not been stopped.
@@ -68,6 +70,7 @@ class Command:
     folder: Path | None = None
     logs: Path | None = None
     flags: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
+    optional: Sequence[str] = ()
     own_process: ClassVar[bool] = True
     _templates: tuple[Template, ...] = field(init=False, repr=False, compare=False)
     _groups: _Groups = field(init=False, repr=False, compare=False)
@@ -93,7 +96,7 @@ class Command:
         object.__setattr__(self, "_groups", _Groups())
 
     def __reduce__(self) -> tuple[type[Command], tuple[Any, ...]]:
-        return Command, (self.arguments, self.timeout, self.folder, self.logs, self.flags)
+        return Command, (self.arguments, self.timeout, self.folder, self.logs, self.flags, self.optional)
 
     def check(self, space: Space) -> None:
         """Refuse placeholders that name no parameter, and a program that does not exist."""
@@ -136,11 +139,10 @@ class Command:
         return dict.fromkeys((*names, *((FLAGS,) if self.flags else ())))
 
     def _is_active(self, template: Template, point: Mapping[str, Any]) -> bool:
-        """Return whether a point has all that an argument names; what it lacks, checked before, is inactive."""
-        try:
-            return all(place.resolved(self._known(point)) for place in template.places)
-        except InvalidOption:
-            return False
+        """Return whether a point has all optional parameters that an argument names."""
+        absent = {name for name in self.optional if name not in point}
+        known = self._known({**point, **dict.fromkeys(absent)})
+        return not absent or all(place.resolved(known)[1] not in absent for place in template.places)
 
     def unnamed(self, names: Sequence[str]) -> list[str]:
         """Return the parameters that no argument shows: the program reads them from its input, or not at all."""

@@ -82,7 +82,7 @@ class Spec:
             kept = (study or self.study).absolute()
             logs = kept.with_name(kept.name.removesuffix(".db") + ".trials")
             if self.command is not None:
-                command = Command(self.command, self.timeout, self.path.parent, logs, self.flags)
+                command = Command(self.command, self.timeout, self.path.parent, logs, self.flags, self._optional)
                 command.check(self.space)
                 return command
             if self.objective is not None:
@@ -105,7 +105,7 @@ class Spec:
             raise InvalidInput(
                 f"{self.path} has other parameters than the study: run it with --change, or undo the change"
             )
-        command = Command(self.command, folder=self.path.parent, flags=self.flags)
+        command = Command(self.command, folder=self.path.parent, flags=self.flags, optional=self._optional)
         line = shlex.join(command.filled(point))
         if command.unnamed(list(point)):
             document = shlex.quote(json.dumps(point))
