@@ -165,7 +165,7 @@ class BounceSampler(BaseSampler):  # type: ignore[misc]
         if sampler is None:
             text = repr((self._drawn, "independent", trial.number, param_name))
             own = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest())
-            sampler = TPESampler(seed=own, warn_independent_sampling=False)
+            sampler = TPESampler(seed=own)
         return sampler.sample_independent(study, trial, param_name, param_distribution)
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
