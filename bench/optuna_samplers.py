@@ -4,9 +4,9 @@
     python bench/optuna_samplers.py table
     python bench/optuna_samplers.py overhead
 
-Every sampler has its defaults and runs in `study.optimize`, with a study in memory. A run is a line in --out; a run that
-exists is not repeated. `catcma` is CatCMA with margin of the package cmaes. It and `bounce-space` know the search space
-before the first trial; the others learn it from the first trial, as in any objective of Optuna.
+Every sampler has its defaults and runs in `study.optimize`, with a study in memory. A run is a line in --out; a run
+that exists is not repeated. `catcma` is CatCMA with margin of the package cmaes. It and `bounce-space` know the search
+space before the first trial; the others learn it from the first trial, as in any objective of Optuna.
 """
 
 from __future__ import annotations

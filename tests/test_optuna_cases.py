@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 optuna = pytest.importorskip("optuna")
-cases = pytest.importorskip("optuna.testing.pytest_samplers", reason="Optuna has public test cases since version 4.7")
+cases = pytest.importorskip("optuna.testing.pytest_samplers", reason="Optuna has public test cases since version 5")
 
 from bounce.integrations.optuna import BounceSampler  # noqa: E402
 

@@ -126,7 +126,7 @@ class Fold:
     # The seam of black-box constraints: a penalty, until the optimizer itself models them.
 
     def _penalty(self, broken: float) -> float:
-        """Return the value of an infeasible trial: worse than the worst feasible one, the more so the more it breaks."""
+        """Return the value of an infeasible trial: worse than the worst feasible one, and ordered by violation."""
         best, worst = (self._feasible[0], self._feasible[-1]) if self._feasible else (0.0, 0.0)
         span = worst - best or max(1.0, abs(worst))
         share = broken / (1.0 + broken) if math.isfinite(broken) else 1.0

@@ -28,6 +28,8 @@ class Asked:
     seed: int
     seen: tuple[tuple[int, int], ...]
     """The trials that were finished: ranges of numbers, both ends included."""
+    point: tuple[Any, ...]
+    """What was proposed, in the order of the space: others may read it before the trial has its parameters."""
 
     @property
     def count(self) -> int:
@@ -41,7 +43,7 @@ class Asked:
     def document(self) -> dict[str, Any]:
         """Return it as JSON values."""
         seen = ",".join(f"{first}-{last}" for first, last in self.seen)
-        return {"key": self.key, "seed": self.seed, "seen": seen}
+        return {"key": self.key, "seed": self.seed, "seen": seen, "point": list(self.point)}
 
     @classmethod
     def of(cls, trial: FrozenTrial) -> Asked | None:
@@ -50,7 +52,8 @@ class Asked:
         if not isinstance(given, dict):
             return None
         ranges = [part.split("-") for part in given["seen"].split(",") if part]
-        return cls(given["key"], given["seed"], tuple((int(first), int(last)) for first, last in ranges))
+        seen = tuple((int(first), int(last)) for first, last in ranges)
+        return cls(given["key"], given["seed"], seen, tuple(given["point"]))
 
 
 def ranges(numbers: Iterable[int]) -> tuple[tuple[int, int], ...]:
@@ -139,9 +142,7 @@ def events(facts: Sequence[Fact], key: str, before: int) -> list[Event]:
     """
     finished = [fact for fact in facts if fact.trial.state.is_finished()]
     asks = [(fact.asked.count, fact.trial.number, fact) for fact in facts if fact.asked and fact.asked.key == key]
-    ordered = sorted(
-        (one for one in asks if one[:2] < (len(finished), before)), key=lambda one: one[:2]
-    )
+    ordered = sorted((one for one in asks if one[:2] < (len(finished), before)), key=lambda one: one[:2])
     found: list[Event] = []
     coming, waiting = iter(finished), list[Fact]()
     ahead = next(coming, None)

@@ -139,13 +139,31 @@ class BounceSampler(BaseSampler):  # type: ignore[misc]
             if not mapped.axes:
                 return {}
             fold = self._at(events(facts, key, trial.number), key, mapped, study, seed)
-            point = _proposed(fold, trial, facts, key)
-            if point is None:  # every point of the space has been tried: draw one again
-                return {}
+            fold, point = _proposed(fold, trial, facts, key)
             finished = ranges(fact.trial.number for fact in facts if fact.trial.state.is_finished())
-            document = Asked(key, seed, finished).document()
-            study._storage.set_trial_system_attr(trial._trial_id, ASK, document)
+            for left in reversed(range(TRIES)):
+                if point is None:  # every point of the space has been tried: repeat one
+                    codes = mapped.space.sample(1, rng=np.random.default_rng([seed, trial.number]))
+                    return mapped.params(mapped.space.decode(codes)[0])
+                asked = Asked(key, seed, finished, tuple(point.values()))
+                study._storage.set_trial_system_attr(trial._trial_id, ASK, asked.document())
+                rivals = self._rivals(study, trial, asked) if left else []
+                if not rivals:
+                    break
+                fold = fold.copy()
+                for _ in range(1 if trial.number < min(rivals) else 2):  # if both yield, they part
+                    point = fold.again(trial.number)
+            assert point is not None
             return mapped.params(point)
+
+    def _rivals(self, study: Study, trial: FrozenTrial, asked: Asked) -> list[int]:
+        """Return the trials that other workers have proposed the same point for at the same moment.
+
+        Everybody writes a proposal first and reads those of others then, so one of two sees the other.
+        """
+        others = [t for t in study.get_trials(deepcopy=False) if t.number != trial.number and not asked.saw(t.number)]
+        found = [fact for fact in self._facts.of(others) if fact.asked is not None]
+        return [fact.trial.number for fact in found if (fact.asked.key, fact.asked.point) == (asked.key, asked.point)]
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -173,9 +191,7 @@ class BounceSampler(BaseSampler):  # type: ignore[misc]
         if self._independent is not None:
             self._independent.before_trial(study, trial)
 
-    def after_trial(
-        self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
-    ) -> None:
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
         """Store the values of the constraints, if there is a function of them."""
         if self._constraints_func is not None and state in (TrialState.COMPLETE, TrialState.PRUNED):
             given = tuple(float(value) for value in self._constraints_func(trial))
@@ -229,8 +245,8 @@ class BounceSampler(BaseSampler):  # type: ignore[misc]
         return fold
 
 
-def _proposed(fold: Fold, trial: FrozenTrial, facts: Sequence[Fact], key: str) -> Point | None:
-    """Return the point of a trial, distinct from those of all running trials.
+def _proposed(fold: Fold, trial: FrozenTrial, facts: Sequence[Fact], key: str) -> tuple[Fold, Point | None]:
+    """Return the point of a trial, distinct from those of all running trials, and the fold that proposed it.
 
     What is known of running trials that the fold does not follow counts as pending: those of other samplers, and
     those that have not asked yet, which are going to ask what this fold would be asked.
@@ -238,6 +254,10 @@ def _proposed(fold: Fold, trial: FrozenTrial, facts: Sequence[Fact], key: str) -
     running = [fact for fact in facts if fact.trial.state == TrialState.RUNNING]
     followed = [fact for fact in running if fact.asked is not None and fact.asked.key == key]
     points = {fact.trial.number: fold.mapped.point(fact.trial.params) for fact in running}
+    names = [one.parameter.name for one in fold.mapped.axes]
+    for fact in followed:
+        assert fact.asked is not None
+        points[fact.trial.number] = dict(zip(names, fact.asked.point, strict=True))
     others = [fact for fact in running if fact not in followed and points[fact.trial.number] is not None]
     newest = max((fact.trial.number for fact in facts if fact.trial.state.is_finished()), default=-1)
     blank = [
@@ -258,7 +278,7 @@ def _proposed(fold: Fold, trial: FrozenTrial, facts: Sequence[Fact], key: str) -
             break
         fold = fold.copy()
         point = fold.again(trial.number)
-    return point
+    return fold, point
 
 
 def _check_single(study: Study) -> None:
@@ -275,7 +295,8 @@ def _checked(search_space: Mapping[str, BaseDistribution]) -> dict[str, BaseDist
     right = isinstance(search_space, Mapping) and all(isinstance(d, BaseDistribution) for d in search_space.values())
     if not right:
         raise InvalidOption(
-            f"search_space must be a dict of Optuna's distributions by name, not {search_space!r}", option="search_space"
+            f"search_space must be a dict of Optuna's distributions by name, not {search_space!r}",
+            option="search_space",
         )
     return dict(search_space)
 
