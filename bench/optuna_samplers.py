@@ -158,7 +158,7 @@ def run(
                     continue
                 (entry,) = tasks.chosen(None, name)
                 problem = entry.make(seed)
-                row = {"problem": name, "sampler": label, "seed": seed, "evaluations": evaluations}
+                row: dict[str, Any] = {"problem": name, "sampler": label, "seed": seed, "evaluations": evaluations}
                 row |= one_run(problem, MAKERS[label](problem.space, evaluations, seed), evaluations)
                 with out.open("a") as file:
                     file.write(json.dumps(row) + "\n")

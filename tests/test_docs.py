@@ -33,6 +33,8 @@ NOT_RUN = {
     ("cluster.md", "needs MPI"),
     ("cluster.md", "needs Slurm"),
     ("cluster.md", "needs the network"),
+    ("optuna.md", "needs Ray Tune"),
+    ("optuna.md", "needs optuna-integration"),
 }
 
 

@@ -209,7 +209,7 @@ def test_running_trials_of_other_samplers_are_pending() -> None:
 
 
 def run_worker(*arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, WORKER, *map(str, arguments)]
+    command = [sys.executable, str(WORKER), *map(str, arguments)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
@@ -261,9 +261,9 @@ def test_four_processes_share_a_study(tmp_path: Path) -> None:
 
 def dispose(study: Any) -> None:
     """Close the connections of a study in a database."""
-    backend = getattr(study._storage, "_backend", None)
-    if hasattr(backend, "engine"):
-        backend.engine.dispose()
+    engine = getattr(getattr(study._storage, "_backend", None), "engine", None)
+    if engine is not None:
+        engine.dispose()
 
 
 # What people do with studies
@@ -323,7 +323,7 @@ def test_the_order_of_events_only_grows(data: st.DataObject) -> None:
     open_trials: list[Any] = []
     followed: list[tuple[int, list[bytes]]] = []
     for _ in range(12):
-        if open_trials and data.draw(st.booleans()):
+        if open_trials and data.draw(st.sampled_from([True, False])):
             trial = open_trials.pop(data.draw(st.integers(0, len(open_trials) - 1)))
             study.tell(trial, data.draw(st.sampled_from([0.0, 1.0])))
             continue
@@ -387,7 +387,7 @@ def test_infeasible_trials_are_worse_than_all_feasible_ones_by_violation(directi
     )
     study = optuna.create_study(sampler=sampler, direction=direction)
     study.optimize(lambda trial: suggested(trial) and sign * -10.0 * trial.number, n_trials=7)
-    told = [sign * trial.value for trial in optimizer_of(sampler, study).trials[:7]]
+    told = [sign * (trial.value or 0.0) for trial in optimizer_of(sampler, study).trials[:7]]
     assert [told[i] for i in (0, 3, 5, 6)] == [0.0, -30.0, -50.0, -60.0]
     assert max(told[i] for i in (0, 3, 5, 6)) < told[2] < told[4] < told[1]
 

@@ -13,7 +13,12 @@ cases = pytest.importorskip("optuna.testing.pytest_samplers", reason="Optuna has
 from bounce.integrations.optuna import BounceSampler  # noqa: E402
 
 
-class TestBounceSampler(cases.BasicSamplerTestCase, cases.RelativeSamplerTestCase, cases.SingleOnlySamplerTestCase):  # type: ignore[misc]
+Basic: Any = cases.BasicSamplerTestCase
+Relative: Any = cases.RelativeSamplerTestCase
+SingleOnly: Any = cases.SingleOnlySamplerTestCase
+
+
+class TestBounceSampler(Basic, Relative, SingleOnly):  # type: ignore[misc]
     @pytest.fixture
     def sampler(self) -> Callable[[], Any]:
         return lambda: BounceSampler(seed=0)

@@ -1,4 +1,4 @@
-"""The sampler in other packages that build on Optuna, and in the layout of OptunaHub. Each runs where it is installed."""
+"""The sampler in packages that build on Optuna, and in the layout of OptunaHub; each test runs where its package is."""
 
 from __future__ import annotations
 
@@ -103,7 +103,8 @@ def test_a_sweep_of_hydra_runs_with_bounce(tmp_path: Path) -> None:
     (group / "bounce.yaml").write_text("_target_: bounce.integrations.optuna.BounceSampler\nseed: 0\nbudget: 6\n")
     (tmp_path / "conf" / "config.yaml").write_text(
         "defaults:\n  - override hydra/sweeper: optuna\n  - override hydra/sweeper/sampler: bounce\n"
-        "hydra:\n  sweeper:\n    n_trials: 6\n    n_jobs: 1\n    params:\n      x: interval(0, 1)\n      n: choice(0, 1)\n"
+        "hydra:\n  sweeper:\n    n_trials: 6\n    n_jobs: 1\n"
+        "    params:\n      x: interval(0, 1)\n      n: choice(0, 1)\n"
         "x: 0.5\nn: 1\n"
     )
     (tmp_path / "app.py").write_text(

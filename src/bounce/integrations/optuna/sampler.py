@@ -162,8 +162,9 @@ class BounceSampler(BaseSampler):  # type: ignore[misc]
         Everybody writes a proposal first and reads those of others then, so one of two sees the other.
         """
         others = [t for t in study.get_trials(deepcopy=False) if t.number != trial.number and not asked.saw(t.number)]
-        found = [fact for fact in self._facts.of(others) if fact.asked is not None]
-        return [fact.trial.number for fact in found if (fact.asked.key, fact.asked.point) == (asked.key, asked.point)]
+        mine = (asked.key, asked.point)
+        facts = self._facts.of(others)
+        return [f.trial.number for f in facts if f.asked is not None and (f.asked.key, f.asked.point) == mine]
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
