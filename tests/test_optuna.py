@@ -181,6 +181,31 @@ def test_two_workers_with_the_same_history_propose_distinct_points() -> None:
             alone.tell(trial, cost(point))
 
 
+def test_a_worker_that_proposed_what_another_wrote_meanwhile_yields() -> None:
+    storage = optuna.storages.InMemoryStorage()
+    one = optuna.create_study(storage=storage, study_name="s", sampler=BounceSampler(seed=0, search_space=MIXED))
+    two = optuna.load_study(storage=storage, study_name="s", sampler=BounceSampler(seed=0, search_space=MIXED))
+    slow = one.ask()  # it has not asked for a point when later trials are finished
+    two.optimize(objective, n_trials=6)
+    fast = two.ask()
+    found: list[dict[str, Any]] = []
+    write = storage.set_trial_system_attr
+
+    def interrupted(trial_id: int, key: str, value: Any) -> None:
+        if key == ASK and trial_id == fast._trial_id and not found:
+            found.append(value)
+            suggested(slow)  # the other worker asks and writes now, and cannot see this proposal
+        write(trial_id, key, value)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(storage, "set_trial_system_attr", interrupted)
+        suggested(fast)
+    slow_asked, fast_asked = (one.trials[i].system_attrs[ASK]["point"] for i in (0, 7))
+    assert found[0]["point"] == slow_asked  # both had proposed the same
+    assert fast_asked != slow_asked
+    assert slow.params != fast.params
+
+
 def test_threads_propose_distinct_points() -> None:
     study = optuna.create_study(sampler=BounceSampler(seed=0, search_space=MIXED))
     study.optimize(objective, n_trials=16, n_jobs=4)
@@ -374,6 +399,24 @@ def test_a_pruned_trial_counts_as_its_last_value_or_the_median() -> None:
     trials = optimizer_of(sampler, study).trials
     assert [trial.value for trial in trials[:7]] == [0.0, 1.0, 2.0, 3.0, 4.0, 2.0, 100.0]
     assert trials[7].state == "failed"  # it said nothing
+
+
+def test_a_pruner_that_splits_a_study_does_not_disturb() -> None:
+    def steps(trial: Any) -> float:
+        value = objective(trial)
+        for step in range(4):
+            trial.report(value + 3 - step, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return value
+
+    pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=4, reduction_factor=2)
+    study = optuna.create_study(sampler=BounceSampler(seed=0, search_space=MIXED), pruner=pruner, study_name="s")
+    study.optimize(steps, n_trials=12)
+    again = optuna.create_study(sampler=BounceSampler(seed=0, search_space=MIXED), pruner=pruner, study_name="s")
+    again.optimize(steps, n_trials=12)
+    assert points(again) == points(study)
+    assert all(ASK in trial.system_attrs for trial in study.trials)
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])

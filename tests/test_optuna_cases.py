@@ -12,7 +12,6 @@ cases = pytest.importorskip("optuna.testing.pytest_samplers", reason="Optuna has
 
 from bounce.integrations.optuna import BounceSampler  # noqa: E402
 
-
 Basic: Any = cases.BasicSamplerTestCase
 Relative: Any = cases.RelativeSamplerTestCase
 SingleOnly: Any = cases.SingleOnlySamplerTestCase
