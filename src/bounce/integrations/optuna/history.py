@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from optuna.trial import FrozenTrial, TrialState
@@ -31,7 +32,7 @@ class Asked:
     point: tuple[Any, ...]
     """What was proposed, in the order of the space: others may read it before the trial has its parameters."""
 
-    @property
+    @cached_property
     def count(self) -> int:
         """How many trials were finished."""
         return sum(last - first + 1 for first, last in self.seen)
@@ -77,22 +78,44 @@ def constraints(trial: FrozenTrial) -> list[float]:
 
 
 @dataclass(frozen=True)
+class Event:
+    """An ask or a result."""
+
+    kind: Literal["ask", "result"]
+    trial: FrozenTrial
+    digest: bytes
+    """Equal for equal events: for a result, of everything that it says."""
+
+
+def fixed_of(trial: FrozenTrial) -> dict[str, Any]:
+    """Return the values that a trial was enqueued with."""
+    return dict(trial.system_attrs.get("fixed_params", {}))
+
+
+def ask_event(trial: FrozenTrial) -> Event:
+    """Return the event of a proposal."""
+    asked = repr((trial.number, sorted(fixed_of(trial).items(), key=lambda item: item[0])))
+    return Event("ask", trial, b"ask" + hashlib.blake2b(asked.encode(), digest_size=16).digest())
+
+
+@dataclass(frozen=True)
 class Fact:
     """What the order of events needs to know about a trial."""
 
     trial: FrozenTrial
     asked: Asked | None
-    digest: bytes
-    """Of everything that a result says."""
+    ask: Event
+    result: Event
     shape: str
-    """Of all distributions."""
+    """All distributions, as text."""
 
     @classmethod
     def of(cls, trial: FrozenTrial) -> Fact:
         """Read a trial."""
         told = (trial.number, trial.state.name, trial.values, trial.params, constraints(trial))
         shape = repr(sorted(trial.distributions.items()))
-        return cls(trial, Asked.of(trial), hashlib.blake2b(repr(told).encode(), digest_size=16).digest(), shape)
+        result = Event("result", trial, hashlib.blake2b(repr(told).encode(), digest_size=16).digest())
+        return cls(trial, Asked.of(trial), ask_event(trial), result, shape)
 
 
 class Facts:
@@ -112,27 +135,6 @@ class Facts:
                     self._known[trial.number] = fact
             found.append(fact)
         return sorted(found, key=lambda fact: fact.trial.number)
-
-
-@dataclass(frozen=True)
-class Event:
-    """An ask or a result."""
-
-    kind: Literal["ask", "result"]
-    trial: FrozenTrial
-    digest: bytes
-    """Equal for equal events."""
-
-
-def fixed_of(trial: FrozenTrial) -> dict[str, Any]:
-    """Return the values that a trial was enqueued with."""
-    return dict(trial.system_attrs.get("fixed_params", {}))
-
-
-def ask_event(trial: FrozenTrial) -> Event:
-    """Return the event of a proposal."""
-    asked = repr((trial.number, sorted(fixed_of(trial).items(), key=lambda item: item[0])))
-    return Event("ask", trial, b"ask" + hashlib.blake2b(asked.encode(), digest_size=16).digest())
 
 
 def events(facts: Sequence[Fact], key: str, before: int) -> list[Event]:
@@ -157,7 +159,7 @@ def events(facts: Sequence[Fact], key: str, before: int) -> list[Event]:
         if seen:
             waiting = [one for one in waiting if not asked.saw(one.trial.number)]
             found += _results(seen)
-        found.append(ask_event(fact.trial))
+        found.append(fact.ask)
     rest = [*waiting, *([] if ahead is None else [ahead]), *coming]
     return found + _results(rest)
 
@@ -166,7 +168,7 @@ def _results(facts: Iterable[Fact]) -> list[Event]:
     def when(fact: Fact) -> tuple[Any, int]:
         return fact.trial.datetime_complete, fact.trial.number
 
-    return [Event("result", fact.trial, fact.digest) for fact in sorted(facts, key=when)]
+    return [fact.result for fact in sorted(facts, key=when)]
 
 
 def common(facts: Sequence[Fact]) -> dict[str, Any]:
