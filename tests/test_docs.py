@@ -35,6 +35,8 @@ NOT_RUN = {
     ("cluster.md", "needs the network"),
     ("python.md", "needs MLflow"),
     ("python.md", "needs Weights & Biases"),
+    ("optuna.md", "needs Ray Tune"),
+    ("optuna.md", "needs optuna-integration"),
 }
 
 

@@ -280,3 +280,17 @@ def test_the_hyperparameters_of_another_kernel_are_fitted_again() -> None:
     assert restored.state_dict()["head"]["fit"] is None
     restored.ask()
     assert len(restored.state_dict()["head"]["fit"]["hyper"]["combinatorial_lengthscales"]) == 3
+
+
+def test_a_copy_continues_alike_and_on_its_own() -> None:
+    opt = Bounce(mixed(2), 12, seed=1, batch_size=2)
+    drive(opt)
+    opt.extend(20)
+    before = opt.state_dict()
+    copy = opt.copy()
+    (trial, *_) = copy.ask()
+    copy.tell(trial, 1.0)
+    assert opt.state_dict() == before
+    (same, *_) = opt.ask()
+    assert same.point == trial.point
+    assert opt.pending[0].id == trial.id

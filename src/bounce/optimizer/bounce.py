@@ -454,6 +454,14 @@ class Bounce:
 
     # How it is kept
 
+    def copy(self) -> Bounce:
+        """Return an optimizer in the same state that goes its own way; its caches are empty."""
+        other = type(self).__new__(type(self))
+        other._start(self.space, self._options)
+        other._rng.bit_generator.state = self._rng.bit_generator.state
+        other._head, other._ledger = self._head, self._ledger.copy()
+        return other
+
     def state_dict(self) -> dict[str, Any]:
         """Return everything that decides how the run continues, as JSON values."""
         return {

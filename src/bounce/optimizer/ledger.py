@@ -79,6 +79,13 @@ class Ledger:
         ledger.keys = ledger._known_keys()
         return ledger
 
+    def copy(self) -> Ledger:
+        """Return a ledger of the same trials that changes on its own."""
+        other = Ledger(self.space)
+        other.records, other.tells = list(self.records), self.tells
+        other.keys, other.touched = set(self.keys), set(self.touched)
+        return other
+
     def __len__(self) -> int:
         return len(self.records)
 

@@ -93,6 +93,11 @@ class Spec:
             raise InvalidSpec(f"{_place(self.path, self.line)}: {error}", line=self.line) from error
         return None
 
+    @property
+    def _optional(self) -> tuple[str, ...]:
+        """The parameters that may be inactive."""
+        return tuple(parameter.name for parameter in self.space.parameters if parameter.when is not None)
+
     def command_line(self, point: Mapping[str, Scalar], here: Path) -> str:
         """Return the command for a point, as a line to paste into a shell in the folder `here`.
 
@@ -101,7 +106,7 @@ class Spec:
         """
         if self.command is None:
             raise InvalidInput(f"{self.path} has no command")
-        if point.keys() != {parameter.name for parameter in self.space.parameters}:
+        if point.keys() != self.space.active_names(point):
             raise InvalidInput(
                 f"{self.path} has other parameters than the study: run it with --change, or undo the change"
             )
