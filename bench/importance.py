@@ -5,7 +5,7 @@ which parameters are inert. Precision: the share of those called inert that are.
 are called inert. Top: how many of the k most important ones, by the model and by the data alone, are among the k
 parameters that matter.
 
-    python bench/importance.py [--seeds 5] [--evaluations 100] [--problem NAME]
+    python bench/importance.py [--seeds 5] [--first 0] [--evaluations 100] [--problem NAME]
 """
 
 from __future__ import annotations
@@ -149,6 +149,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--evaluations", type=int, default=100)
     parser.add_argument("--problem", choices=PROBLEMS, action="append")
     given = parser.parse_args()
@@ -158,7 +159,9 @@ def main() -> None:
     everything: list[Score] = []
     for name in given.problem or PROBLEMS:
         start = time.perf_counter()
-        runs = [examined(PROBLEMS[name], seed, given.evaluations) for seed in range(given.seeds)]
+        runs = [
+            examined(PROBLEMS[name], seed, given.evaluations) for seed in range(given.first, given.first + given.seeds)
+        ]
         scores = [Score.of(PROBLEMS[name], found) for found in runs]
         everything += scores
         print(line(name, scores), f"  ({time.perf_counter() - start:.0f} s)", flush=True)

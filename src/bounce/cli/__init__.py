@@ -62,6 +62,7 @@ for _command, _example in (
     (studies.export, "bounce export svm.db svm.csv"),
     (studies.plot, "bounce plot svm.db --out svm.png"),
     (pictures.importance, "bounce importance svm.db"),
+    (pictures.report, "bounce report svm.toml --out svm.html"),
     (damage.check, "bounce check svm.db"),
     (damage.repair, "bounce repair svm.db --out saved.db"),
     (problems.demo, "bounce demo --evals 100 --seed 1"),

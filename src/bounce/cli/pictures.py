@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,8 +12,11 @@ from bounce.cli.studies import AnyPath, AsJson, StudyPath, open_study
 
 if TYPE_CHECKING:
     from bounce.optimizer.importance import Bin, Importance
+    from bounce.report.content import Source
+    from bounce.study.study import Study
 
 SHOWN = 10  # pairs that are printed
+LEAST = 0.005  # the share of a pair that is printed
 BAR = 20  # characters of a bar for all of the variance
 
 
@@ -41,9 +46,10 @@ def importance(
         print(json.dumps(asdict(found)))
         return
     _print_parameters(found, most)
-    if found.pairs:
+    pairs = [pair for pair in found.pairs[:SHOWN] if pair.share >= LEAST]
+    if pairs:
         print("\nthe strongest pairs: what two parameters do only together")
-        for pair in found.pairs[:SHOWN]:
+        for pair in pairs:
             print(f"  {_percent(pair.share)}  {' x '.join(map(_name, pair.names))}")
     if bins:
         _print_bins(found.bins)
@@ -51,6 +57,50 @@ def importance(
     print(f"\nby a model of {found.observations} results, which predicts {quality} of the variance")
     if found.quality < POOR:
         print("these shares are not to be relied on: the model predicts little. More results help")
+
+
+def report(
+    target: AnyPath,
+    study: StudyPath = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The page to write, by default NAME.html in this folder.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the page if it already exists.")] = False,
+) -> None:
+    """Write a page about a study: progress, the best settings, what matters, all trials.
+
+    The page is one HTML file that needs no network, so that it can be sent.
+    """
+    from bounce.cli.outputs import check_file
+    from bounce.report.content import content
+    from bounce.report.document import document
+
+    place = Path(f"{target.stem}.html") if out is None else out
+    check_file(place, (".html", ".htm"), overwrite=overwrite)
+    with open_study(target, study) as opened:
+        page = document(content(_source(target, study, opened), opened.importance()))
+    part = place.with_name(place.name + ".part")  # an existing page is replaced only by a complete one
+    try:
+        part.write_text(page, encoding="utf-8")
+        part.replace(place)
+    finally:
+        part.unlink(missing_ok=True)
+    print(place)
+
+
+def _source(target: Path, study: Path | None, opened: Study) -> Source:
+    """Return what a report is made of."""
+    from bounce.cli.words import change
+    from bounce.report.content import Source
+    from bounce.spec.spec import load
+
+    spec = load(target) if target.suffix.lower() == ".toml" else None
+    where = [str(target), *([] if study is None else ["--study", str(study)])]
+    by_hand = spec is None or (spec.command is None and spec.objective is None)
+    commands = ["ask", "tell"] if by_hand else ["run"]
+    ends = {"tell": " results.csv"}
+    resume = [shlex.join(["bounce", command, *where]) + ends.get(command, "") for command in commands]
+    return Source(target.stem if spec is None else spec.name, opened, spec, change, resume)
 
 
 def _print_parameters(found: Importance, most: int) -> None:

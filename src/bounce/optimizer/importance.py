@@ -74,9 +74,9 @@ class Influence:
     chance: float
     """How often the data of a parameter that does not matter would look as important: a p-value."""
     verdict: Verdict
-    """`matters` if the interval of its total begins above 0.02; `inert` if the interval ends below 0.02, its part of what
-    the model does not predict included, and the data alone say nothing else (`chance` above 0.05); otherwise, and if
-    the quality of the model is below 0.5, `unclear`."""
+    """`matters` if the interval of its total begins above 0.02; `inert` if the interval ends below 0.02, its part of
+    what the model does not predict included, and the data alone say nothing else (`chance` above 0.05); otherwise, and
+    if the quality of the model is below 0.5, `unclear`."""
 
 
 @dataclass(frozen=True)
@@ -190,11 +190,13 @@ def _spread(values: Array, done: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 
 def _global(method: Method) -> Method:
-    """Return how to model the whole space: values as they are, since those far from the best one count too."""
+    """Return how to model values over the whole space: as they are, since those far from the best one count too.
+
+    Failed trials have no value, so they say nothing about how it varies.
+    """
     floor = max(NOISE, method.noise_floor)
-    return replace(
-        method, lengthscales="per-bin", mean="constant", targets="raw", noise_floor=floor, real_noise_floor=floor
-    )
+    plain = replace(method, lengthscales="per-bin", mean="constant", targets="raw", failures="ignored")
+    return replace(plain, noise_floor=floor, real_noise_floor=floor)
 
 
 def _functions(
