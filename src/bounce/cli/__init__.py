@@ -63,6 +63,7 @@ for _command, _example in (
     (studies.plot, "bounce plot svm.db --out svm.png"),
     (pictures.importance, "bounce importance svm.db"),
     (pictures.report, "bounce report svm.toml --out svm.html"),
+    (pictures.watch, "bounce watch svm.db --port 8421"),
     (damage.check, "bounce check svm.db"),
     (damage.repair, "bounce repair svm.db --out saved.db"),
     (problems.demo, "bounce demo --evals 100 --seed 1"),

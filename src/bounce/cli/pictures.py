@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SHOWN = 10  # pairs that are printed
 LEAST = 0.005  # the share of a pair that is printed
+FRESH = 1.1  # times as many values make new importances
 BAR = 20  # characters of a bar for all of the variance
 
 
@@ -86,6 +87,68 @@ def report(
     finally:
         part.unlink(missing_ok=True)
     print(place)
+
+
+def watch(
+    target: AnyPath,
+    study: StudyPath = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="PORT", help="The port to listen at; 0 for any free one.")
+    ] = 8420,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST",
+            help="The address to listen at. Anyone who reaches an address beyond this machine can read the study.",
+        ),
+    ] = "127.0.0.1",
+) -> None:
+    """Serve the page about a study to a browser on this machine, and update it while the study runs.
+
+    Nothing can be changed from the browser. Ctrl-C ends it.
+    """
+    import sys
+
+    from bounce.cli.studies import path_of
+    from bounce.errors import InvalidInput
+    from bounce.report.watching import LOOPBACK, Server, Watched
+
+    watched = Watched(path_of(target, study), _Making(target, study))
+    watched()  # refuses a damaged study before anything is served
+    try:
+        server = Server((host, port), watched, [host])
+    except OSError as error:
+        raise InvalidInput(f"cannot listen at {host}:{port}: {error.strerror}. Choose another --port") from None
+    if host not in LOOPBACK:
+        print(f"bounce: anyone who reaches {host} can read this study", file=sys.stderr)
+    print(f"{server.url} shows {target}; Ctrl-C ends it", flush=True)
+    with server:
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print("bounce: watching ended", file=sys.stderr)
+
+
+class _Making:
+    """Makes the content of a page that is watched."""
+
+    def __init__(self, target: Path, study: Path | None) -> None:
+        self._target, self._study = target, study
+        self._importance: Importance | None = None
+        self._valued = 0
+
+    def __call__(self) -> dict[str, Any]:
+        """Read the study; importances take time, so they wait until there are a tenth more values."""
+        from bounce.report.content import content
+
+        with open_study(self._target, self._study) as opened:
+            valued = sum(trial.value is not None for trial in opened.trials)
+            fits = self._importance is None or {each.name for each in self._importance.parameters} == {
+                parameter.name for parameter in opened.space.parameters
+            }
+            if not fits or valued < self._valued or valued >= FRESH * self._valued + 1 or opened.done:
+                self._importance, self._valued = opened.importance(), valued
+            return content(_source(self._target, self._study, opened), self._importance, live=True)
 
 
 def _source(target: Path, study: Path | None, opened: Study) -> Source:

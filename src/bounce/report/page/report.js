@@ -33,10 +33,16 @@ function table(heads, rows, numbers = []) {
 // Numbers and text
 
 const short = (text, most = 60) => text.length > most ? text.slice(0, most - 1) + "…" : text;
+// A long name with its end, where names often differ.
+const both = (text, most) => text.length > most ? text.slice(0, Math.ceil(most / 2) - 1) + "…" + text.slice(-Math.floor(most / 2)) : text;
 function shown(x, digits = 6) {
   if (x === null || x === undefined || Number.isNaN(x)) return "";
   if (!Number.isFinite(x)) return String(x);
   return String(Number(x.toPrecision(digits)));
+}
+function compact(x, digits = 4) {
+  const size = Math.abs(x);
+  return size && (size < 1e-3 || size >= 1e5) ? Number(x.toPrecision(3)).toExponential().replace("e+", "e") : shown(x, digits);
 }
 const percent = x => (x >= 0.095 || x <= 0.0005 ? Math.round(100 * x) : (100 * x).toFixed(1)) + " %";
 function seconds(x) {
@@ -81,7 +87,7 @@ function marks(p, most = 6) {
     const step = Math.ceil(p.choices.length / most);
     return p.choices.map((text, i) => [(i + 0.5) / p.choices.length, short(text, 12)]).filter((_, i) => i % step === 0);
   }
-  return (p.log ? logTicks(p.low, p.high) : ticks(p.low, p.high)).map(x => [place(p, x), shown(x, 4)]);
+  return (p.log ? logTicks(p.low, p.high) : ticks(p.low, p.high)).map(x => [place(p, x), compact(x)]);
 }
 
 // Data
@@ -191,7 +197,8 @@ function again() {
 }
 function axes(self, xs, ys) {
   for (const [u, text] of ys) {
-    self.svg.append(draw("line", {class: "grid-line", x1: self.left, x2: self.left + self.w, y1: self.Y(u), y2: self.Y(u)}));
+    self.ink.fillStyle = inks.grid;
+    self.ink.fillRect(self.left, Math.round(self.Y(u)), self.w, 1);
     self.svg.append(draw("text", {x: self.left - 6, y: self.Y(u) + 4, "text-anchor": "end"}, text));
   }
   xs.forEach(([u, text], i) => {
@@ -200,7 +207,7 @@ function axes(self, xs, ys) {
   });
   self.svg.append(draw("path", {class: "axis", d: `M${self.left},${self.top}v${self.h}h${self.w}`}));
 }
-const valueMarks = () => ticks(D.range.low, D.range.high).map(x => [(x - D.range.low) / (D.range.high - D.range.low), shown(x, 4)]);
+const valueMarks = () => ticks(D.range.low, D.range.high).map(x => [(x - D.range.low) / (D.range.high - D.range.low), compact(x)]);
 function point(ink, x, y, kind, size = 2.4) {
   ink.beginPath();
   if (kind === "failed") { ink.moveTo(x - 3, y - 3); ink.lineTo(x + 3, y + 3); ink.moveTo(x + 3, y - 3); ink.lineTo(x - 3, y + 3); ink.stroke(); }
@@ -225,7 +232,7 @@ function tell(i, x, y) {
   if (kindOf(i) === "infeasible") tip.append(make("div", {}, "infeasible"));
   const error = D.trials.error_of[T.id[i]], note = D.trials.notes[T.id[i]];
   if (error !== undefined) tip.append(make("div", {}, D.trials.errors[error]));
-  for (const p of chosen().slice(0, 12)) tip.append(make("div", {}, `${short(p.name, 40)} = ${short(textOf(p, p.x[i]), 60)}`));
+  for (const p of chosen().slice(0, 12)) tip.append(make("div", {}, `${both(p.name, 40)} = ${short(textOf(p, p.x[i]), 60)}`));
   if (P.length > 12) tip.append(make("div", {class: "soft"}, `and ${P.length - Math.min(12, chosen().length)} more parameters`));
   if (note) tip.append(make("div", {}, note));
   tip.hidden = false;
@@ -451,10 +458,10 @@ function effects() {
       const at = i => p.choices ? (i + 0.5) / listed : Math.min(1, Math.max(0, place(p, effect.values[i])));
       const step = Math.ceil(listed / 5);
       const xs = p.choices ? effect.values.map((v, i) => [at(i), short(String(v), 10)]).filter((_, i) => i % step === 0) : marks(p, 4);
-      axes(self, xs, ticks(low, high, 3).map(v => [y(v), shown(v, 3)]));
+      axes(self, xs, ticks(low, high, 3).map(v => [y(v), compact(v, 3)]));
       const order = [...effect.values.keys()];
       if (p.choices && p.type !== "ordinal") {
-        const zero = y(sign > 0 ? high : low), wide = Math.min(30, 0.6 * self.w / listed);
+        const wide = Math.min(30, 0.6 * self.w / listed);
         for (const i of order) {
           const u = y(effect.mean[i]), top = Math.max(u, 0);
           self.svg.append(draw("rect", {class: "bar-soft", x: self.X(at(i)) - wide / 2, y: self.Y(top), width: wide, height: Math.max(1, self.Y(0) - self.Y(top))}));
@@ -598,7 +605,7 @@ function coordinates(holder) {
     const classes = Array.from({length: CLASSES}, () => []);
     for (const i of lines) if (mask[i]) classes[Math.min(CLASSES - 1, Math.floor(rank[i] * CLASSES))].push(i);
     for (let c = CLASSES - 1; c >= 0; c--) {
-      ink.globalAlpha = c === 0 ? 0.8 : lines.length > 500 ? 0.35 : 0.6;
+      ink.globalAlpha = lines.length > 500 ? (c === 0 ? 0.5 : 0.3) : c === 0 ? 0.8 : 0.6;
       ink.strokeStyle = ramp((c + 0.5) / CLASSES);
       ink.beginPath();
       for (const i of classes[c]) path(i);
@@ -612,7 +619,7 @@ function coordinates(holder) {
     const name = p ? p.name : "value", x = X(k), range = view.brushes.get(p ? p.name : null);
     const g = draw("g", {class: "handle"});
     g.append(draw("line", {class: "axis", x1: x, x2: x, y1: self.top, y2: self.top + self.h}));
-    g.append(draw("text", {class: "name", x, y: k % 2 ? 10 : 24, "text-anchor": k === many - 1 && many > 1 ? "end" : "middle"}, short(name, 14)));
+    g.append(draw("text", {class: "name", x, y: k % 2 ? 10 : 24, "text-anchor": k === 0 ? "start" : k === many - 1 ? "end" : "middle"}, both(name, 14)));
     for (const [u, text] of p ? marks(p, 5) : valueMarks()) g.append(draw("text", {x: x + 3, y: self.Y(u) + 4, "paint-order": "stroke", stroke: inks.ground, "stroke-width": 3}, text));
     if (range) g.append(draw("rect", {class: "brush", x: x - 7, width: 14, y: self.Y(range[1]), height: Math.max(2, self.Y(range[0]) - self.Y(range[1]))}));
     self.svg.append(g);
@@ -632,7 +639,7 @@ function coordinates(holder) {
   // For the keyboard: one button for each axis.
   holder.append(make("div", {class: "row screen"}, ...shownAxes.map(p => {
     const name = p ? p.name : null;
-    return make("button", {type: "button", "aria-label": `Select a range of ${name === null ? "value" : name}`, on: {keydown: event => keys(event, name), click: event => { if (event.detail) brush(name, view.brushes.has(name) ? null : [0.5, 1]); }}}, short(name === null ? "value" : name, 18));
+    return make("button", {type: "button", "aria-label": `Select a range of ${name === null ? "value" : name}`, on: {keydown: event => keys(event, name), click: event => { if (event.detail) brush(name, view.brushes.has(name) ? null : [0.5, 1]); }}}, both(name === null ? "value" : name, 18));
   }), make("button", {type: "button", on: {click: () => { view.brushes.clear(); remask(); selection(); again(); }}}, "Clear all")));
 }
 function slice(grid, p) {
@@ -688,7 +695,7 @@ function search() {
     groups.set(name, g);
   }
   const heads = ["stage", "bins", "trials", "failed", "best value"], restarts = [...groups.values()].some(g => g.restart);
-  here.append(table(restarts ? ["restart", ...heads] : heads, [...groups.values()].map(g => [...(restarts ? [g.restart] : []), g.stage, g.bins, g.count, g.failed || "", shown(g.best)]), [0, 1, 2, 3, 4, 5]));
+  if (groups.size) here.append(table(restarts ? ["restart", ...heads] : heads, [...groups.values()].map(g => [...(restarts ? [g.restart] : []), g.stage, g.bins, g.count, g.failed || "", shown(g.best)]), [0, 1, 2, 3, 4, 5]));
   const s = D.status, region = [];
   if (s.radius) region.push(`up to ${shown(s.radius, 3)} combinatorial bins may change`);
   if (s.side) region.push(`reals within ${shown(s.side, 3)} of their range`);
@@ -721,7 +728,7 @@ function chart(grid, title, series, log = false) {
   const y = x => log ? Math.log(x / low) / Math.log(high / low) : (x - low) / (high - low);
   const first = n ? T.id[0] : 0, last = n ? T.id[n - 1] : 1, u = i => last > first ? (T.id[i] - first) / (last - first) : 0.5;
   picture(cell, {height: 150, label: title, tabindex: "-1", paint: self => {
-    axes(self, ticks(first, last, 3).map(x => [last > first ? (x - first) / (last - first) : 0.5, String(x)]), (log ? logTicks(low, high) : ticks(low, high, 3)).map(x => [y(x), shown(x, 2)]));
+    axes(self, ticks(first, last, 3).map(x => [last > first ? (x - first) / (last - first) : 0.5, String(x)]), (log ? logTicks(low, high) : ticks(low, high, 3)).map(x => [y(x), compact(x, 3)]));
     for (const [, xs, colour] of series) {
       self.ink.fillStyle = colour;
       for (let i = 0; i < n; i++) if (usable(xs[i]) && state(i) !== "added") point(self.ink, self.X(u(i)), self.Y(y(xs[i])), "value", n > 1000 ? 1 : 1.8);
