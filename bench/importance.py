@@ -47,7 +47,8 @@ def friedman(point: Point) -> float:
 
 def g_function(point: Point) -> float:
     """Return Sobol's g-function with a = 0, 0.5, 1, 2: a product of kinks."""
-    return math.prod((abs(4 * point[f"x{i}"] - 2) + a) / (1 + a) for i, a in enumerate((0.0, 0.5, 1.0, 2.0), 1))
+    factors = ((abs(4 * point[f"x{i}"] - 2) + a) / (1 + a) for i, a in enumerate((0.0, 0.5, 1.0, 2.0), 1))
+    return float(math.prod(factors))
 
 
 def hartmann(point: Point) -> float:

@@ -29,7 +29,7 @@ MIXED = Space(
 
 def ishigami(codes: np.ndarray) -> np.ndarray:
     x = (2 * codes - 1) * math.pi
-    return (np.sin(x[:, 0]) + 7 * np.sin(x[:, 1]) ** 2 + 0.1 * x[:, 2] ** 4 * np.sin(x[:, 0]))[:, None]
+    return np.asarray(np.sin(x[:, 0]) + 7 * np.sin(x[:, 1]) ** 2 + 0.1 * x[:, 2] ** 4 * np.sin(x[:, 0]))[:, None]
 
 
 def test_the_indices_of_ishigami_are_those_of_the_literature() -> None:
@@ -184,7 +184,7 @@ def test_bins_of_the_first_stage_hold_those_of_the_present_one() -> None:
     first = [set(part.tolist()) for part in opt.stage.embedding.members]
     while opt.stage.number < 1 or len(opt.trials) < 10:
         for trial in opt.ask():
-            opt.tell(trial, sum((value - 0.4) ** 2 for value in trial.point.values()))
+            opt.tell(trial, sum((float(value or 0) - 0.4) ** 2 for value in trial.point.values()))
     found = opt.importance()
     assert found is not None
     names = [parameter.name for parameter in space.parameters]

@@ -8,6 +8,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 from importlib import resources
@@ -63,7 +64,7 @@ def study(tmp_path: Path) -> Iterator[Study]:
 
 
 def _content(study: Study, **changes: Any) -> dict[str, Any]:
-    source = Source(**{"title": EVIL, "study": study, "spec": None, "describe": lambda entry: EVIL} | changes)
+    source = replace(Source(EVIL, study, None, lambda entry: EVIL), **changes)
     return content(source, study.importance())
 
 

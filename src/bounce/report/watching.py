@@ -41,7 +41,7 @@ class Watched:
 
     def _state(self) -> object:
         """Return what differs whenever the file was written: times and sizes of it and of its journal."""
-        found = []
+        found: list[tuple[int, int] | None] = []
         for path in (self._path, self._path.with_name(self._path.name + "-wal")):
             try:
                 stat = path.stat()
