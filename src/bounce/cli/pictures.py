@@ -68,9 +68,9 @@ def report(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the page if it already exists.")] = False,
 ) -> None:
-    """Write a page about a study: progress, the best settings, what matters, all trials.
+    """Write a page about a study, to look at and to send.
 
-    The page is one HTML file that needs no network, so that it can be sent.
+    It shows the progress, the best settings, what matters and all trials. It is one HTML file that needs no network, so that it can be sent.
     """
     from bounce.cli.outputs import check_file
     from bounce.report.content import content
@@ -103,9 +103,9 @@ def watch(
         ),
     ] = "127.0.0.1",
 ) -> None:
-    """Serve the page about a study to a browser on this machine, and update it while the study runs.
+    """Show the page of a study while it runs, in a browser.
 
-    Nothing can be changed from the browser. Ctrl-C ends it.
+    It is served to this machine and updated every two seconds. Nothing can be changed from the browser. Ctrl-C ends it.
     """
     import sys
 
