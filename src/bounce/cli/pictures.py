@@ -70,7 +70,7 @@ def report(
 ) -> None:
     """Write a page about a study, to look at and to send.
 
-    It shows the progress, the best settings, what matters and all trials. It is one HTML file that needs no network, so that it can be sent.
+    It shows the progress, the best settings, what matters and all trials. It is one HTML file that needs no network.
     """
     from bounce.cli.outputs import check_file
     from bounce.report.content import content
