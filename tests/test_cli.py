@@ -120,6 +120,7 @@ def test_help_and_version_answer(
 def commands() -> list[list[str]]:
     top = ["init", "run", "ask", "tell", "trials", "best", "status", "export", "plot", "demo", "benchmark"]
     top += ["add", "enqueue", "correct", "retry", "withdraw", "note", "history", "check", "repair", "audit"]
+    top += ["importance", "report", "watch"]
     paper = [["paper", name] for name in ("list", "run", "plot", "check")]
     return [*([name] for name in top), ["data", "list"], ["data", "fetch"], *paper]
 

@@ -17,6 +17,7 @@ SURFACE = {
     "DataError",
     "EvaluationFailed",
     "ExecutorFailed",
+    "Importance",
     "Integer",
     "InvalidInput",
     "InvalidOption",

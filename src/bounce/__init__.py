@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from bounce.method import Method
     from bounce.optimizer.bounce import Bounce
+    from bounce.optimizer.importance import Importance
     from bounce.running.command import Command
     from bounce.spaces.parameters import (
         Binary,
@@ -58,6 +59,7 @@ __all__ = [
     "DataError",
     "EvaluationFailed",
     "ExecutorFailed",
+    "Importance",
     "Integer",
     "InvalidInput",
     "InvalidOption",
@@ -95,6 +97,7 @@ _MODULES = (
     "spaces.space",
     "running.command",
     "optimizer.bounce",
+    "optimizer.importance",
     "study.status",
     "study.study",
     "study.minimize",

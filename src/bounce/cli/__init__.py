@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from bounce.cli import damage, knowledge, paper, problems, running, studies
+from bounce.cli import damage, knowledge, paper, pictures, problems, running, studies
 from bounce.cli.help import Command
 
 FAILED, BAD_INPUT, LOCKED, INTERRUPTED = 1, 2, 3, 130
@@ -61,6 +61,9 @@ for _command, _example in (
     (studies.status, "bounce status svm.db"),
     (studies.export, "bounce export svm.db svm.csv"),
     (studies.plot, "bounce plot svm.db --out svm.png"),
+    (pictures.importance, "bounce importance svm.db"),
+    (pictures.report, "bounce report svm.toml --out svm.html"),
+    (pictures.watch, "bounce watch svm.db --port 8421"),
     (damage.check, "bounce check svm.db"),
     (damage.repair, "bounce repair svm.db --out saved.db"),
     (problems.demo, "bounce demo --evals 100 --seed 1"),

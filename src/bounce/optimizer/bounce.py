@@ -18,6 +18,7 @@ import numpy as np
 
 from bounce.errors import InvalidInput, InvalidOption, InvalidPoint, InvalidState, InvalidTell, NothingToAsk
 from bounce.gp.threads import one_thread
+from bounce.optimizer.importance import Importance, importance_of
 from bounce.optimizer.ledger import Ledger, Outcome, Trials, some_completions
 from bounce.optimizer.ledger import several as each
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
@@ -39,6 +40,7 @@ from bounce.optimizer.stopping import Standing, StopWhen
 from bounce.spaces.change import Change
 from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
+from bounce.subspace.embedding import Embedding
 from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import after, improves
 from bounce.text import storable
@@ -172,6 +174,28 @@ class Bounce:
         condition = StopWhen.of(stop_when, self._options.direction)
         ledger = self._ledger
         return condition.reached(Standing(self.space, ledger.records, self._options, ledger.tells, self._outlook))
+
+    def importance(self) -> Importance | None:
+        """Return how much each parameter matters and with whom; None with fewer than 8 values, or if all are equal.
+
+        A model of all results is fitted in the space itself, and the variance of its mean is shared among the
+        parameters (docs/report.md). It takes seconds. Nothing in the run changes.
+        """
+        with one_thread():
+            return importance_of(
+                self.space, self._ledger.records, self._options, self._first_embedding(), self.stage.embedding
+            )
+
+    def _first_embedding(self) -> Embedding | None:
+        """Return the embedding of the first stage, which follows from the seed; None if the run began otherwise."""
+        embedding = (
+            Planner(self.space, self._options).first(rng=np.random.default_rng(self._options.seed)).stage.embedding
+        )
+        own = [r for r in self._ledger.records if r.trial.stage == 0 and r.spent and not r.enqueued and r.was is None]
+        if self.stage.restart or not own:
+            return None
+        asked = np.stack([r.codes if r.asked_codes is None else r.asked_codes for r in own])
+        return embedding if embedding.down(asked)[1].all() else None
 
     @property
     def remaining(self) -> int:

@@ -1,1 +1,1 @@
-"""Reports: plots of runs (extra `plot`)."""
+"""Reports: the page about a study, and plots of runs (extra `plot`)."""

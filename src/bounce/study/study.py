@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from bounce.errors import BounceError, InvalidOption, InvalidStudy, StudyLocked
 from bounce.markup import facts
 from bounce.optimizer.bounce import Bounce
+from bounce.optimizer.importance import Importance
 from bounce.optimizer.ledger import Outcome as Told
 from bounce.optimizer.ledger import Trials
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
@@ -154,6 +155,13 @@ class Study:
     def reached(self, stop_when: str | StopWhen) -> str | None:
         """Return why a run with this condition should end now; None if it should go on."""
         return self._keeper.optimizer.reached(stop_when)
+
+    def importance(self) -> Importance | None:
+        """Return how much each parameter matters and with whom; None with fewer than 8 values, or if all are equal.
+
+        The shares are of the variance over the whole space (`Bounce.importance`). Nothing in the study changes.
+        """
+        return self._keeper.optimizer.importance()
 
     @property
     def remaining(self) -> int:

@@ -1,0 +1,339 @@
+"""Importance: how much each parameter matters, and with whom.
+
+From the model: a process is fitted to all results in the input space, and the variance of its mean over the whole space
+is shared among the parameters (`sensitivity`). How sure that is follows from functions drawn from the same process.
+From the data alone: what the best trials have in common (`densities`). The invariant: nothing changes, and the same
+trials give the same answer.
+
+Shapes: codes (n, D); functions (n, 1 + s), the posterior mean first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bounce.gp.fit import cold, fit, noise_of
+from bounce.gp.kernels import Kernel
+from bounce.gp.linalg import Array, inverse, solve
+from bounce.gp.paths import Paths
+from bounce.gp.points import Points
+from bounce.gp.posterior import GP
+from bounce.gp.targets import Scale, targets
+from bounce.method import Method
+from bounce.optimizer.densities import importances
+from bounce.optimizer.model import Data, errors_of
+from bounce.optimizer.options import Options
+from bounce.optimizer.sensitivity import Sample, averaged, codes_at, design
+from bounce.optimizer.state import Record, best_of, evidence
+from bounce.spaces.kinds import Codes, Kind
+from bounce.spaces.space import Space
+from bounce.subspace.embedding import Embedding
+from bounce.trial import VALUED, Scalar
+
+Verdict = Literal["matters", "unclear", "inert"]
+FEWEST = 8  # values, below which there is no model
+MOST = 400  # observations of the model, spread over the run: a bound on its time
+FUNCTIONS = 24  # drawn from the posterior
+ROWS = 2**15  # points at which functions are evaluated for the indices, about
+SIZES = (64, 512)  # least and most points of each sample of the design
+OTHERS = 64  # points over which an effect is averaged
+STEPS = 21  # values of a curve
+CELLS = 11  # values of each parameter of a surface
+LISTED = 64  # values of a parameter of which each has its own effect
+CURVES = 16  # parameters with an effect, the most important ones
+PAIRED = 10  # parameters whose pairs are examined, the most important ones
+SURFACES = 3  # pairs with a surface
+BEST = 0.4  # of the trials are the best ones (`densities`)
+BAND = (0.05, 0.95)  # the quantiles that intervals show
+INERT = 0.02  # a parameter that explains less of the variance for sure does not matter
+CHANCE = 0.05  # unless the data of a parameter that does not matter look like its data less often than this
+POOR = 0.5  # the quality below which a model has no verdicts
+NOISE = 1e-3  # the least noise variance: what the model leaves to details near the best point
+
+
+@dataclass(frozen=True)
+class Influence:
+    """How much one parameter matters, as shares of the variance over the whole space."""
+
+    name: str
+    first: float
+    """What it explains alone."""
+    first_interval: tuple[float, float]
+    """The 5 % and 95 % quantiles over functions drawn from the posterior, widened to hold the share itself."""
+    total: float
+    """What it explains alone and together with others."""
+    total_interval: tuple[float, float]
+    data: float
+    """Its share of the importance from the data alone (PED-ANOVA); all shares add up to 1."""
+    chance: float
+    """How often the data of a parameter that does not matter would look as important: a p-value."""
+    verdict: Verdict
+    """`matters` if the interval of its total begins above 0.02; `inert` if the interval ends below 0.02, its part of
+    what the model does not predict included, and the data alone say nothing else (`chance` above 0.05); otherwise, and
+    if the quality of the model is below 0.5, `unclear`."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What two parameters do only together."""
+
+    names: tuple[str, str]
+    share: float
+    """Of the variance, also together with others."""
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What the model expects at values of one parameter, on average over all others."""
+
+    name: str
+    values: tuple[Scalar, ...]
+    places: tuple[float, ...]
+    """Where each value lies on the parameter's scale, from 0 to 1; for choices, their numbers."""
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+    """The standard deviation of each mean, by the model."""
+
+
+@dataclass(frozen=True)
+class Surface:
+    """What the model expects at values of two parameters, on average over all others."""
+
+    names: tuple[str, str]
+    values: tuple[tuple[Scalar, ...], tuple[Scalar, ...]]
+    mean: tuple[tuple[float, ...], ...]
+    """A row for each value of the first parameter."""
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Variables that the search moves together, or moved together at first."""
+
+    names: tuple[str, ...]
+    total: float
+    """What they explain, alone and together with others, as a share of the variance."""
+    parts: tuple[Bin, ...] = ()
+    """The bins it was split into."""
+
+
+@dataclass(frozen=True)
+class Importance:
+    """How much the parameters matter, by a model of all results and by the data alone."""
+
+    parameters: tuple[Influence, ...]
+    """The most important first, by their total."""
+    pairs: tuple[Pair, ...]
+    """The strongest first, of the pairs of the most important parameters."""
+    effects: Mapping[str, Effect]
+    """By name, of the most important parameters."""
+    surfaces: tuple[Surface, ...]
+    """Of the strongest pairs."""
+    bins: tuple[Bin, ...]
+    """The bins of the first stage and what they were split into, as far as it is known; those of the present stage
+    otherwise. Empty if every variable has a bin of its own from the start."""
+    observations: int
+    """How many results the model was fitted to."""
+    quality: float
+    """The share of the variance of the results that the model predicts when it does not know them (leave one out). Near
+    0 or below, its importances mean little."""
+
+    def __getitem__(self, name: str) -> Influence:
+        """Return the influence of one parameter."""
+        for influence in self.parameters:
+            if influence.name == name:
+                return influence
+        raise KeyError(name)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{each.name} {each.total:.2f}" for each in self.parameters[:5])
+        more = ", ..." if len(self.parameters) > 5 else ""
+        return f"Importance({shown}{more}; quality {self.quality:.2f})"
+
+
+def importance_of(
+    space: Space, records: Sequence[Record], options: Options, first: Embedding | None, now: Embedding
+) -> Importance | None:
+    """Return how much the parameters matter; None if there are too few values, or if all are equal.
+
+    `first` is the embedding of the first stage, if it is known, and `now` that of the present one.
+    """
+    method, sign = _global(options.method), options.sign
+    if best_of(records, sign) is None:
+        return None
+    found, values = evidence(records, None, sign, method)
+    if len(found) < FEWEST or Scale.of(values, method).deviation == 0:
+        return None
+    codes = np.stack([record.codes for record in found])
+    done = np.array([record.trial.state in VALUED for record in found])
+    data = Data(space, Points(codes), values, done, np.array([record.tell for record in found]), errors_of(found))
+    rng = np.random.default_rng(options.seed)
+    rows = _spread(values, done)
+    paths, quality = _functions(data, rows, options, rng=rng)
+    own = importances(space, codes, values, BEST, rng=rng)
+    scale = Scale.of(values[rows], method)
+    return _Study(space, paths, scale, sign, rng).importance(own, (first, now), len(rows), quality)
+
+
+def _spread(values: Array, done: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return the observations that the model holds: all, or some from the whole run and the best one."""
+    if len(values) <= MOST:
+        return np.arange(len(values))
+    best = int(np.argmin(np.where(done, values, np.inf)))
+    return np.union1d(np.linspace(0, len(values) - 1, MOST - 1).astype(np.intp), [best])
+
+
+def _global(method: Method) -> Method:
+    """Return how to model values over the whole space: as they are, since those far from the best one count too.
+
+    Failed trials have no value, so they say nothing about how it varies.
+    """
+    floor = max(NOISE, method.noise_floor)
+    plain = replace(method, lengthscales="per-bin", mean="constant", targets="raw", failures="ignored")
+    return replace(plain, noise_floor=floor, real_noise_floor=floor)
+
+
+def _functions(
+    data: Data, rows: NDArray[np.intp], options: Options, *, rng: np.random.Generator
+) -> tuple[Paths, float]:
+    """Fit a process with a lengthscale for each variable; return functions of it, and how well it predicts."""
+    method = _global(options.method)
+    space, y = data.latent, targets(data.values[rows], method)
+    known, fixed = data.noise(rows, method, options.noise)
+    points = data.points[rows]
+    hyper = fit(space, points, y, [cold(space)], method, known=known, fixed=fixed)
+    gp = GP.at(Kernel(space, hyper), points, None if known is None else noise_of(hyper, known))
+    mean = gp.mean(y)
+    left_out = solve(gp.factor, (y - mean)[:, None])[:, 0] / np.diag(inverse(gp.factor))
+    return Paths(gp, y, FUNCTIONS, rng=rng, mean=mean), 1.0 - float(np.mean(left_out**2) / y.var())
+
+
+@dataclass(frozen=True, eq=False)
+class _Study:
+    """Functions of a space, in units of targets, and what turns these into the user's."""
+
+    space: Space
+    paths: Paths
+    scale: Scale
+    sign: float
+    rng: np.random.Generator
+
+    def importance(
+        self,
+        own: tuple[Array, Array],
+        embeddings: tuple[Embedding | None, Embedding],
+        observations: int,
+        quality: float,
+    ) -> Importance:
+        """Return everything, given the importances from the data alone and how often chance reaches them."""
+        space = self.space
+        size = int(np.clip(2 ** int(np.log2(ROWS / (len(space) + 2))), *SIZES))
+        sample = Sample(self.paths, *design(space, size, rng=self.rng))
+        alone, total = sample.indices([np.array([i]) for i in range(len(space))])
+        order = np.argsort(-total[:, 0], kind="stable")
+        parameters = tuple(
+            self._influence(i, alone[i], total[i], (float(own[0][i]), float(own[1][i])), quality)
+            for i in order.tolist()
+        )
+        pairs = self._pairs(sample, order[:PAIRED].tolist())
+        others = codes_at(space, self.rng.random((OTHERS, len(space))))
+        effects = [self._effect(i, others) for i in order[:CURVES].tolist()]
+        surfaces = tuple(self._surface(pair, others) for pair in pairs[:SURFACES])
+        bins = self._bins(sample, *embeddings)
+        return Importance(parameters, pairs, {e.name: e for e in effects}, surfaces, bins, observations, quality)
+
+    def _influence(self, i: int, first: Array, total: Array, own: tuple[float, float], quality: float) -> Influence:
+        interval, (data, chance) = _interval(total), own
+        hidden = (1.0 - quality) / len(self.space)  # what the model does not predict, shared evenly
+        verdict: Verdict = "unclear"
+        if quality >= POOR and interval[1] + hidden < INERT and chance > CHANCE:
+            verdict = "inert"
+        elif quality >= POOR and interval[0] >= INERT:
+            verdict = "matters"
+        name = self.space.parameters[i].name
+        return Influence(name, float(first[0]), _interval(first), float(total[0]), interval, data, chance, verdict)
+
+    def _pairs(self, sample: Sample, among: list[int]) -> tuple[Pair, ...]:
+        couples = list(combinations(sorted(among), 2))
+        if not couples:
+            return ()
+        shares = sample.together(couples)
+        names = [parameter.name for parameter in self.space.parameters]
+        found = [
+            Pair((names[i], names[j]), float(share[0]), _interval(share))
+            for (i, j), share in zip(couples, shares, strict=True)
+        ]
+        return tuple(sorted(found, key=lambda pair: -pair.share))
+
+    def _grid(self, i: int, most: int) -> tuple[Codes, tuple[Scalar, ...]]:
+        """Return codes of a parameter, at most `most` for a number, and their values."""
+        parameter = self.space.parameters[i]
+        if self.space.kinds[i] is Kind.REAL:
+            codes = np.linspace(0.0, 1.0, most)
+        else:
+            codes = np.arange(float(self.space.cardinalities[i]))
+            if len(codes) > LISTED or (self.space.kinds[i] is Kind.ORDINAL and len(codes) > most):
+                codes = np.unique(np.linspace(0, len(codes) - 1, most).round())
+        named = {parameter.decode(code): code for code in codes.tolist()[::-1]}
+        values = tuple(reversed(named))
+        return np.array([named[value] for value in values]), values
+
+    def _effect(self, i: int, others: Codes) -> Effect:
+        codes, values = self._grid(i, STEPS)
+        found = averaged(self.paths, others, np.array([i]), codes[:, None])
+        mean = self.sign * (self.scale.centre + self.scale.deviation * found[:, 0])
+        deviation = self.scale.deviation * found[:, 1:].std(axis=1)
+        places = codes if self.space.kinds[i] is Kind.REAL else codes.round()
+        return Effect(
+            self.space.parameters[i].name,
+            values,
+            tuple(places.tolist()),
+            tuple(mean.tolist()),
+            tuple(deviation.tolist()),
+        )
+
+    def _surface(self, pair: Pair, others: Codes) -> Surface:
+        names = [parameter.name for parameter in self.space.parameters]
+        i, j = (names.index(name) for name in pair.names)
+        (codes_i, values_i), (codes_j, values_j) = self._grid(i, CELLS), self._grid(j, CELLS)
+        both = np.stack([axis.ravel() for axis in np.meshgrid(codes_i, codes_j, indexing="ij")], axis=1)
+        found = averaged(self.paths, others, np.array([i, j]), both)[:, 0].reshape(len(codes_i), -1)
+        mean = self.sign * (self.scale.centre + self.scale.deviation * found)
+        return Surface(pair.names, (values_i, values_j), tuple(tuple(row) for row in mean.tolist()))
+
+    def _bins(self, sample: Sample, first: Embedding | None, now: Embedding) -> tuple[Bin, ...]:
+        """Return the bins of the first stage, each with those that it was split into."""
+        if now.is_input and first is None:
+            return ()
+        names = [parameter.name for parameter in self.space.parameters]
+        leaves = {tuple(part.tolist()): total for part, total in _totals(sample, now)}
+
+        def leaf(part: tuple[int, ...]) -> Bin:
+            return Bin(tuple(names[i] for i in part), leaves[part])
+
+        if first is None or first.is_input:
+            return () if now.is_input else tuple(leaf(part) for part in leaves)
+        found = []
+        for part, total in _totals(sample, first):
+            children = [child for child in leaves if set(child) <= set(part.tolist())]
+            parts = tuple(leaf(child) for child in children) if len(children) > 1 else ()
+            found.append(Bin(tuple(names[i] for i in part.tolist()), total, parts))
+        return tuple(found)
+
+
+def _totals(sample: Sample, embedding: Embedding) -> list[tuple[NDArray[np.intp], float]]:
+    """Return the bins of an embedding with their total indices, by the posterior mean."""
+    totals = sample.indices(embedding.members)[1][:, 0].tolist()
+    return sorted(zip(embedding.members, totals, strict=True), key=lambda pair: -pair[1])
+
+
+def _interval(shares: Array) -> tuple[float, float]:
+    """Return the band of a share over the functions, which holds that of the posterior mean."""
+    low, high = np.quantile(shares[1:], BAND)
+    return float(min(low, shares[0])), float(max(high, shares[0]))

@@ -1,0 +1,237 @@
+"""Importances: Sobol indices of functions with known answers, densities, and what a run says about its parameters."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from bounce import Binary, Bounce, Categorical, Integer, Real, Space, Study
+from bounce.cli import app
+from bounce.gp.kernels import Hyper, Kernel
+from bounce.gp.paths import Paths
+from bounce.gp.points import Points
+from bounce.gp.posterior import GP
+from bounce.optimizer.densities import importances
+from bounce.optimizer.importance import Importance
+from bounce.optimizer.sensitivity import Sample, averaged, codes_at, design
+
+MIXED = Space(
+    [Real("x", -1, 1), Real("y", 1e-3, 1, log=True), Integer("n", 1, 6), Categorical("c", ["a", "b", "c"]), Binary("b")]
+)
+
+
+def ishigami(codes: np.ndarray) -> np.ndarray:
+    x = (2 * codes - 1) * math.pi
+    return np.asarray(np.sin(x[:, 0]) + 7 * np.sin(x[:, 1]) ** 2 + 0.1 * x[:, 2] ** 4 * np.sin(x[:, 0]))[:, None]
+
+
+def test_the_indices_of_ishigami_are_those_of_the_literature() -> None:
+    space = Space([Real(f"x{i}", 0, 1) for i in range(4)])
+    sample = Sample(ishigami, *design(space, 4096, rng=np.random.default_rng(0)))
+    first, total = sample.indices([np.array([i]) for i in range(4)])
+    np.testing.assert_allclose(first[:, 0], [0.3139, 0.4424, 0, 0], atol=0.02)
+    np.testing.assert_allclose(total[:, 0], [0.5576, 0.4424, 0.2437, 0], atol=0.02)
+    assert total[3, 0] == 0
+    pairs = sample.together([(0, 1), (0, 2), (1, 2)])
+    np.testing.assert_allclose(pairs[:, 0], [0, 0.2437, 0], atol=0.02)
+
+
+def test_a_group_of_variables_explains_what_it_holds() -> None:
+    space = Space([Real(f"x{i}", 0, 1) for i in range(4)])
+    sample = Sample(ishigami, *design(space, 1024, rng=np.random.default_rng(0)))
+    _, total = sample.indices([np.arange(3), np.array([1]), np.array([0, 2])])
+    np.testing.assert_allclose(total[:, 0], [1.0, 0.4424, 0.5576], atol=0.05)
+
+
+def test_constant_functions_have_no_important_variable() -> None:
+    sample = Sample(lambda codes: np.ones((len(codes), 2)), *design(MIXED, 64, rng=np.random.default_rng(0)))
+    first, total = sample.indices([np.array([i]) for i in range(len(MIXED))])
+    assert (first == 0).all()
+    assert (total == 0).all()
+
+
+def test_a_design_holds_points_of_the_space_with_all_codes() -> None:
+    a, b = design(MIXED, 256, rng=np.random.default_rng(3))
+    assert MIXED.holds(a)
+    assert MIXED.holds(b)
+    for j in MIXED.combinatorial:
+        assert set(a[:, j]) == set(range(MIXED.cardinalities[j]))
+    assert MIXED.holds(codes_at(MIXED, np.zeros((1, 5))))
+
+
+def test_an_averaged_effect_is_the_mean_over_the_others() -> None:
+    others = MIXED.sample(50, rng=np.random.default_rng(0))
+    found = averaged(lambda codes: codes[:, :1] + 10 * codes[:, 2:3], others, np.array([2]), np.array([[0.0], [5.0]]))
+    np.testing.assert_allclose(found[:, 0], others[:, 0].mean() + np.array([0.0, 50.0]))
+
+
+def _hyper(rho: float = 0.4) -> Hyper:
+    return Hyper(np.array([1.0, 2.0, 0.8]), np.array([0.4, 0.7]), 1.3, 1e-2, rho, per_bin=True)
+
+
+@pytest.mark.parametrize(
+    ("space", "hyper"),
+    [
+        (MIXED, _hyper()),
+        (Space(MIXED.parameters[:2]), Hyper(np.empty(0), np.array([0.4, 0.7]), 1.3, 1e-2, 0.5, per_bin=True)),
+        (Space(MIXED.parameters[2:]), Hyper(np.array([1.0, 2.0, 0.8]), np.empty(0), 1.3, 1e-2, 0.5, per_bin=True)),
+    ],
+    ids=["mixed", "real", "combinatorial"],
+)
+def test_functions_drawn_from_a_posterior_have_its_mean_and_variance(space: Space, hyper: Hyper) -> None:
+    rng = np.random.default_rng(1)
+    known, new = space.sample(12, rng=rng), space.sample(30, rng=rng)
+    y = rng.standard_normal(12)
+    gp = GP.at(Kernel(space, hyper), Points(known))
+    mean, variance = gp.posterior(Points(new), y - 0.3)
+    paths = Paths(gp, y, 1500, rng=rng, mean=0.3)
+    found = paths(new)
+    np.testing.assert_allclose(found[:, 0], mean + 0.3, atol=1e-9)
+    np.testing.assert_allclose(found[:, 1:].mean(axis=1), mean + 0.3, atol=0.2)
+    np.testing.assert_allclose(found[:, 1:].std(axis=1), np.sqrt(variance), atol=0.2)
+    np.testing.assert_allclose(paths(new[:3]), found[:3], atol=1e-12)
+
+
+def test_the_density_ratio_finds_what_the_best_trials_share() -> None:
+    rng = np.random.default_rng(0)
+    codes = MIXED.sample(200, rng=rng)
+    values = (codes[:, 0] - 0.3) ** 2 + 0.3 * (codes[:, 3] != 1)
+    shares, chance = importances(MIXED, codes, values, 0.4, rng=rng)
+    assert shares.sum() == pytest.approx(1)
+    assert set(np.argsort(-shares)[:2]) == {0, 3}
+    assert chance[[0, 3]].max() < 0.02 < chance[[1, 2, 4]].min()
+
+
+def test_too_few_trials_have_no_densities() -> None:
+    shares, chance = importances(MIXED, MIXED.sample(5, rng=np.random.default_rng(0)), np.arange(5.0), 0.4,
+                                 rng=np.random.default_rng(0))  # fmt: skip
+    assert (shares == 0).all()
+    assert (chance == 1).all()
+
+
+def _told(space: Space, n: int, function, seed: int = 0, **options) -> Bounce:  # type: ignore[no-untyped-def]
+    opt = Bounce(space, budget=max(n, 1), seed=seed, **options)
+    points = space.decode(space.sample(n, rng=np.random.default_rng(seed)))
+    opt.add(points, [function(point) for point in points])
+    return opt
+
+
+def _loss(point) -> float:  # type: ignore[no-untyped-def]
+    return float(point["x"] ** 2 + 0.5 * (point["c"] == "b") + 0.1 * point["n"] * (point["c"] == "a"))
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_a_run_says_what_matters(direction: str) -> None:
+    sign = 1 if direction == "minimize" else -1
+    opt = _told(MIXED, 80, lambda point: sign * _loss(point), direction=direction)
+    before = json.dumps(opt.state_dict())
+    found = opt.importance()
+    assert isinstance(found, Importance)
+    assert json.dumps(opt.state_dict()) == before
+    assert {each.name for each in found.parameters} == {"x", "y", "n", "c", "b"}
+    assert {each.name for each in found.parameters[:2]} == {"x", "c"}
+    assert {each.name for each in found.parameters if each.verdict == "inert"} == {"y", "b"}
+    assert found["x"].verdict == found["c"].verdict == "matters"
+    assert set(found.pairs[0].names) == {"n", "c"}
+    assert found.quality > 0.8
+    # the effects are in the user's units, and of a parameter without one they are flat
+    effect = found.effects["c"]
+    assert effect.values == ("a", "b", "c")
+    a, b, c = (sign * each for each in effect.mean)
+    assert b - c == pytest.approx(0.5, abs=0.1)
+    assert a - c == pytest.approx(0.35, abs=0.1)
+    curve = found.effects["x"]
+    assert (curve.values[0], curve.values[-1]) == (-1, 1)
+    assert sign * (curve.mean[0] - curve.mean[10]) == pytest.approx(1, abs=0.15)
+    assert max(found.effects["y"].mean) - min(found.effects["y"].mean) < 0.05
+    assert repr(found).startswith(("Importance(c", "Importance(x"))
+
+
+def test_the_same_trials_give_the_same_importance() -> None:
+    opt = _told(MIXED, 30, _loss)
+    again = Bounce.from_state_dict(json.loads(json.dumps(opt.state_dict())))
+    assert opt.importance() == again.importance()
+
+
+@given(n=st.integers(8, 14), seed=st.integers(0, 99))
+@settings(max_examples=8, deadline=None)
+def test_shares_are_shares_and_lie_in_their_intervals(n: int, seed: int) -> None:
+    found = _told(MIXED, n, lambda point: hash(str(point)) % 7 + point["x"], seed=seed).importance()
+    if found is not None:
+        for each in found.parameters:
+            assert 0 <= each.first <= 1
+            assert 0 <= each.total_interval[0] <= each.total <= each.total_interval[1] <= 1
+            assert each.first_interval[0] <= each.first <= each.first_interval[1]
+            assert 0 <= each.data <= 1
+
+
+def test_without_enough_different_values_there_is_no_importance() -> None:
+    assert Bounce(MIXED, budget=5, seed=0).importance() is None
+    assert _told(MIXED, 7, _loss).importance() is None
+    assert _told(MIXED, 12, lambda point: 1.0).importance() is None
+
+
+def test_bins_of_the_first_stage_hold_those_of_the_present_one() -> None:
+    space = Space([Real(f"x{i}", 0, 1) for i in range(12)])
+    opt = Bounce(space, budget=60, seed=1, initial_dims=3)
+    first = [set(part.tolist()) for part in opt.stage.embedding.members]
+    while opt.stage.number < 1 or len(opt.trials) < 10:
+        for trial in opt.ask():
+            opt.tell(trial, sum((float(value or 0) - 0.4) ** 2 for value in trial.point.values()))
+    found = opt.importance()
+    assert found is not None
+    names = [parameter.name for parameter in space.parameters]
+    assert sorted(sorted(each.names) for each in found.bins) == sorted(sorted(names[i] for i in part) for part in first)
+    for each in found.bins:
+        assert sorted(name for part in each.parts for name in part.names) == sorted(each.names)
+        assert 0 <= each.total <= 1
+
+
+def test_a_run_that_began_otherwise_shows_the_present_bins() -> None:
+    space = Space([Real(f"x{i}", 0, 1) for i in range(12)])
+    opt = Bounce(space, budget=60, seed=1, initial_dims=3)
+    rng = np.random.default_rng(0)
+    opt.add(space.decode(space.sample(10, rng=rng)), rng.random(10).tolist())
+    opt.tell(opt.ask(3), [0.5, 0.6, 0.7])
+    found = opt.importance()
+    assert found is not None
+    now = [sorted(f"x{i}" for i in part) for part in opt.stage.embedding.members]
+    assert sorted(sorted(each.names) for each in found.bins) == sorted(now)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    with Study.open(tmp_path / "lab.db", space=MIXED, budget=50, seed=0) as study:
+        points = MIXED.decode(MIXED.sample(40, rng=np.random.default_rng(0)))
+        study.add(points, [_loss(point) for point in points])
+    return tmp_path / "lab.db"
+
+
+def test_the_command_prints_the_shares_and_changes_nothing(file: Path) -> None:
+    before = file.read_bytes()
+    result = CliRunner().invoke(app, ["importance", str(file), "--bins", "--most", "3"])
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    assert lines[0].split() == ["parameter", "total", "(5", "%", "-", "95", "%)", "first", "data"]
+    assert lines[1].split()[0] in ("x", "c")
+    assert "... and 2 more" in lines[4]
+    assert any(line.endswith("n x c") for line in lines)
+    assert "by a model of 40 results" in result.output
+    assert file.read_bytes() == before
+    document = json.loads(CliRunner().invoke(app, ["importance", str(file), "--json"]).output)
+    assert len(document["parameters"]) == 5
+    assert document["observations"] == 40
+
+
+def test_the_command_refuses_a_study_without_values(tmp_path: Path) -> None:
+    Study.open(tmp_path / "new.db", space=MIXED, budget=5).close()
+    result = CliRunner().invoke(app, ["importance", str(tmp_path / "new.db")])
+    assert result.exit_code != 0
+    assert "at least 8 values" in str(result.exception)
