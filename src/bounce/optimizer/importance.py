@@ -256,7 +256,7 @@ class _Study:
             verdict = "inert"
         elif quality >= POOR and interval[0] >= INERT:
             verdict = "matters"
-        name = self.space.parameters[i].name
+        name = self.space.variables[i].name
         return Influence(name, float(first[0]), _interval(first), float(total[0]), interval, data, chance, verdict)
 
     def _pairs(self, sample: Sample, among: list[int]) -> tuple[Pair, ...]:
@@ -264,7 +264,7 @@ class _Study:
         if not couples:
             return ()
         shares = sample.together(couples)
-        names = [parameter.name for parameter in self.space.parameters]
+        names = [parameter.name for parameter in self.space.variables]
         found = [
             Pair((names[i], names[j]), float(share[0]), _interval(share))
             for (i, j), share in zip(couples, shares, strict=True)
@@ -273,7 +273,7 @@ class _Study:
 
     def _grid(self, i: int, most: int) -> tuple[Codes, tuple[Scalar, ...]]:
         """Return codes of a parameter, at most `most` for a number, and their values."""
-        parameter = self.space.parameters[i]
+        parameter = self.space.variables[i]
         if self.space.kinds[i] is Kind.REAL:
             codes = np.linspace(0.0, 1.0, most)
         else:
@@ -291,7 +291,7 @@ class _Study:
         deviation = self.scale.deviation * found[:, 1:].std(axis=1)
         places = codes if self.space.kinds[i] is Kind.REAL else codes.round()
         return Effect(
-            self.space.parameters[i].name,
+            self.space.variables[i].name,
             values,
             tuple(places.tolist()),
             tuple(mean.tolist()),
@@ -299,7 +299,7 @@ class _Study:
         )
 
     def _surface(self, pair: Pair, others: Codes) -> Surface:
-        names = [parameter.name for parameter in self.space.parameters]
+        names = [parameter.name for parameter in self.space.variables]
         i, j = (names.index(name) for name in pair.names)
         (codes_i, values_i), (codes_j, values_j) = self._grid(i, CELLS), self._grid(j, CELLS)
         both = np.stack([axis.ravel() for axis in np.meshgrid(codes_i, codes_j, indexing="ij")], axis=1)
@@ -311,7 +311,7 @@ class _Study:
         """Return the bins of the first stage, each with those that it was split into."""
         if now.is_input and first is None:
             return ()
-        names = [parameter.name for parameter in self.space.parameters]
+        names = [parameter.name for parameter in self.space.variables]
         leaves = {tuple(part.tolist()): total for part, total in _totals(sample, now)}
 
         def leaf(part: tuple[int, ...]) -> Bin:

@@ -25,7 +25,8 @@ import numpy as np
 from bounce.errors import InvalidInput
 from bounce.optimizer.importance import Bin, Importance
 from bounce.running.template import Template
-from bounce.spaces.space import Space
+from bounce.spaces.kinds import Parameter
+from bounce.spaces.leaves import flat_trials, leaves
 from bounce.spec.spec import Spec
 from bounce.study.history import Entry
 from bounce.study.study import Study
@@ -57,8 +58,9 @@ def content(source: Source, importance: Importance | None, *, live: bool = False
     """Return everything that the page shows."""
     study = source.study
     trials, best = study.trials, study.best
-    shown = _latest(trials, best)
-    order = _order(study.space, importance)
+    shown = flat_trials(study.space, _latest(trials, best))
+    columns = leaves(study.space)
+    order = _order(columns, importance)
     most = max(1, CELLS // max(1, len(shown)))
     status = study.status
     return {
@@ -77,7 +79,7 @@ def content(source: Source, importance: Importance | None, *, live: bool = False
         | {"seconds_ask": status.seconds_ask, "seconds_eval": status.seconds_eval, "runner": status.runner},
         "states": STATES,
         "left_out": len(trials) - len(shown),
-        "parameters": [_parameter(study.space, i, shown, with_values=at < most) for at, i in enumerate(order)],
+        "parameters": [_parameter(columns[i], shown, with_values=at < most) for at, i in enumerate(order)],
         "trials": _trials(shown),
         "best": None if best is None else _best(best, source.spec),
         "importance": None if importance is None else _importance(importance),
@@ -121,12 +123,11 @@ def _latest(trials: Sequence[Trial], best: Trial | None) -> list[Trial]:
     return [trial for trial in trials if trial.id >= first or (best is not None and trial.id == best.id)]
 
 
-def _order(space: Space, importance: Importance | None) -> list[int]:
+def _order(columns: Sequence[Parameter], importance: Importance | None) -> list[int]:
     """Return the parameters, the most important first."""
-    places = {parameter.name: i for i, parameter in enumerate(space.parameters)}
-    if importance is None:
-        return list(places.values())
-    return [places[each.name] for each in importance.parameters if each.name in places]
+    places = {parameter.name: i for i, parameter in enumerate(columns)}
+    ranked = [] if importance is None else [each.name for each in importance.parameters if each.name in places]
+    return [places[name] for name in dict.fromkeys([*ranked, *places])]
 
 
 def packed(numbers: Any, kind: str) -> dict[str, str]:
@@ -134,9 +135,8 @@ def packed(numbers: Any, kind: str) -> dict[str, str]:
     return {"kind": kind, "data": b64encode(np.asarray(numbers, dtype=f"<{kind}").tobytes()).decode("ascii")}
 
 
-def _parameter(space: Space, i: int, trials: Sequence[Trial], *, with_values: bool) -> dict[str, Any]:
+def _parameter(parameter: Parameter, trials: Sequence[Trial], *, with_values: bool) -> dict[str, Any]:
     """Return a parameter, and the values that trials have of it."""
-    parameter = space.parameters[i]
     known: dict[str, Any] = {"name": brief(parameter.name, 1000), "type": parameter.type}
     values = [trial.point.get(parameter.name, _ABSENT) for trial in trials] if with_values else []
     low, high = getattr(parameter, "low", None), getattr(parameter, "high", None)
@@ -153,7 +153,7 @@ def _parameter(space: Space, i: int, trials: Sequence[Trial], *, with_values: bo
             known["values"] = packed(numbers, kind)
         return known
     listed = getattr(parameter, "choices", None) or getattr(parameter, "values", None)
-    texts = [_text(x) for x in listed] if listed else (["false", "true"] if parameter.cardinality == 2 else [])
+    texts = [_text(x) for x in listed] if listed else (["false", "true"] if parameter.type == "binary" else [])
     keys = [json.dumps(x, default=str) for x in (listed or ([False, True] if texts else []))]
     if not keys:  # no list of its own: what was seen
         keys = list(dict.fromkeys(json.dumps(x, default=str) for x in values if x is not _ABSENT))[:LISTED]
