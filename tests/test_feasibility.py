@@ -243,3 +243,56 @@ def test_one_trial_keeps_its_place_as_the_centre() -> None:
     opt.add(points, [0.0] * 6, constraints=[{"a": a} for a in (3.0, 2.0, 0.5, 4.0, 5.0, 6.0)])
     opt.ask()
     assert opt.stage.embedding.down(space.encode([points[2]]))[1].all()
+
+
+# failures
+
+LEARNED: Any = {"failures": "learned"}
+
+
+def bowl(opt: Bounce, n: int) -> list[dict[str, Any]]:
+    """Evaluate a bowl whose lowest point lies at the edge of a region that fails."""
+    points = []
+    for _ in range(n):
+        for trial in opt.ask():
+            x, y = (float(trial.point[name]) for name in "xy")  # type: ignore[arg-type]
+            points.append(trial.point)
+            if x < 0.5:
+                opt.fail(trial, "it broke")
+            else:
+                opt.tell(trial, x**2 + (y - 0.3) ** 2)
+    return points
+
+
+def test_where_evaluations_fail_is_learned() -> None:
+    opt = Bounce(Space([Real("x", 0.0, 1.0), Real("y", 0.0, 1.0)]), budget=30, seed=0, method=LEARNED)
+    points = bowl(opt, 30)
+    assert list(opt.state_dict()["head"]["fit"]["beliefs"]) == ["<success>"]
+    assert opt.best is not None
+    assert opt.best.value == pytest.approx(0.25, abs=0.01)
+    assert sum(float(point["x"]) < 0.4 for point in points[10:]) <= 2  # far inside of what fails
+
+
+def test_a_run_that_learns_failures_resumes_bit_for_bit() -> None:
+    import json
+
+    space = Space([Real("x", 0.0, 1.0), Real("y", 0.0, 1.0), Binary("b")])
+    method: Any = {"failures": "learned"}
+    expected = bowl(Bounce(space, budget=30, seed=1, method=method), 16)
+    opt, points = Bounce(space, budget=30, seed=1, method=method), list[dict[str, Any]]()
+    for _ in range(16):
+        points += bowl(opt, 1)
+        opt = Bounce.from_state_dict(json.loads(json.dumps(opt.state_dict())))
+    assert points == expected
+
+
+def test_without_failures_learning_them_changes_nothing() -> None:
+    def run(failures: str) -> list[dict[str, Any]]:
+        method: Any = {"failures": failures}
+        opt = Bounce(SPACES["mixed"], budget=14, seed=0, method=method)
+        while not opt.done:
+            for trial in opt.ask():
+                opt.tell(trial, float(trial.point["a"]) + float(trial.point["b"]))  # type: ignore[arg-type]
+        return [trial.point for trial in opt.trials]
+
+    assert run("learned") == run("worst")

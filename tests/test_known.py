@@ -277,7 +277,7 @@ def test_a_corrected_value_replaces_the_wrong_one_in_the_model() -> None:
         assert optimizer.best.value == min(t.value for t in optimizer.trials if t.value is not None)
         runs.append(optimizer)
     assert [t.value for t in runs[0].trials] == [t.value for t in runs[1].trials]
-    with pytest.raises(InvalidTell, match="trial 3: give the right value, standard error or point"):
+    with pytest.raises(InvalidTell, match="trial 3: give the right value, standard error, outcomes or point"):
         runs[0].correct(3)
 
 

@@ -47,9 +47,10 @@ class Method:
     from 19 to 11; a pipeline: from 0.039 to 0.033."""
 
     failures: Literal["worst", "learned", "ignored"] = "worst"
-    """What the model learns from a failed trial: the worst value seen, or nothing. The paper has no failures, so its
-    model sees only values. Not measured: if failures are ignored, nothing keeps the search away from their
-    neighbours."""
+    """What the model learns from a failed trial: the worst value seen; the probability that an evaluation succeeds,
+    which multiplies the expected improvement; or nothing. The paper has no failures, so its model sees only values. If
+    failures are ignored, nothing keeps the search away from their neighbours. Learned, it finds better values but fails
+    more often, since it looks closely at the edge of what fails: docs/method.md has the numbers."""
 
     lengthscales: Literal["per-bin", "per-kind", "shared"] = "per-bin"
     """The combinatorial lengthscales: one for each bin, one for each kind (binary, ordinal, categorical), or one for

@@ -50,9 +50,11 @@ class Mopta08(Problem):
 
     def evaluate(self, codes: Codes) -> Values:
         """Return the penalised objectives, one run of the executable after the other."""
-        return np.array([self._value(row) for row in codes])
+        parts = [self.parts(row) for row in codes]
+        return np.array([value + PENALTY * math.fsum(max(g, 0.0) for g in limits) for value, limits in parts])
 
-    def _value(self, row: Codes) -> float:
+    def parts(self, row: Codes) -> tuple[float, list[float]]:
+        """Return the objective of one point, and its 68 constraints, which hold if they are at most 0."""
         with tempfile.TemporaryDirectory(prefix="bounce-mopta08-") as folder:
             Path(folder, "input.txt").write_text("".join(f"{x!r}\n" for x in row.tolist()), encoding="ascii")
             output = self._run(Path(folder))
@@ -63,7 +65,7 @@ class Mopta08(Problem):
         if len(numbers) != 1 + CONSTRAINTS or not all(map(math.isfinite, numbers)):
             raise EvaluationFailed(f"mopta08 should have written {1 + CONSTRAINTS} numbers, not {output[:200]!r}")
         objective, *constraints = numbers
-        return objective + PENALTY * math.fsum(max(g, 0.0) for g in constraints)
+        return objective, constraints
 
     def _run(self, folder: Path) -> str:
         command = [str(self.executable.resolve())]
