@@ -167,6 +167,7 @@ CASES = {
     "failures": Case(binary(12), 12, objective=lambda i, point: None if i == 4 else ones(point)),
     "lengthscales": Case(Space([*binary(6).parameters, *levels(6, 5).parameters]), 12),
     "spread": Case(binary(12), 16, other=0.1),
+    "real_lengthscales": Case(reals(4), 16, objective=lambda i, point: sphere(point)),
     "noise_floor": Case(Space([Binary("b"), *reals(2).parameters]), 20, objective=lambda i, point: sphere(point)),
     "real_noise_floor": Case(reals(3), 12, other=0.3),
     "nearest": Case(binary(12), 16, base=Method(nearest=8)),
