@@ -100,8 +100,8 @@ class LogPosterior:
     θ = (log ℓ_c … | η … | log ℓ_r … | log σ² | log noise | ρ); the parts that a space lacks are left out. There is one
     ℓ_c, or one for each combinatorial kind; with a lengthscale per bin, that of bin j is ℓ_c·exp(s·η_j), where η_j is
     standard normal and s is `Method.spread` (`Method.lengthscales`). Tied ℓ_r are log-normal around their mean, which
-    has the prior of a single one (`Method.real_lengthscales`). `known` (n,) are the noise variances of observations that
-    are known, NaN for the others; `fixed` is the noise variance of these, where it is not to be fitted.
+    has the prior of a single one (`Method.real_lengthscales`). `known` (n,) are the noise variances of observations
+    that are known, NaN for the others; `fixed` is the noise variance of these, where it is not to be fitted.
     """
 
     def __init__(
