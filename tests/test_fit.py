@@ -52,7 +52,9 @@ def test_a_zero_mean_is_the_density_of_the_targets_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("space", [binary(6), reals(3), mixed(2)], ids=["binary", "real", "mixed"])
-@pytest.mark.parametrize("method", [Method(), Method.paper()], ids=["default", "paper"])
+@pytest.mark.parametrize(
+    "method", [Method(), Method.paper(), Method(real_lengthscales="tied")], ids=["default", "paper", "tied"]
+)
 def test_the_gradient_of_the_log_posterior_is_its_slope(space: Space, method: Method) -> None:
     z = rows(space, 8)
     posterior = LogPosterior(space, Points(z), wave(z), method)
@@ -62,7 +64,7 @@ def test_the_gradient_of_the_log_posterior_is_its_slope(space: Space, method: Me
     np.testing.assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-8)
 
 
-TIED, UNTIED = Method(), Method(real_lengthscales="apart")
+TIED, UNTIED = Method(real_lengthscales="tied"), Method(real_lengthscales="apart")
 
 
 def test_tied_real_lengthscales_have_one_prior_for_their_mean_and_a_normal_one_around_it() -> None:

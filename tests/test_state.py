@@ -142,7 +142,7 @@ def _set(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 
 STATE_DAMAGES = [
-    (_set("version", 99), "version 99; this release reads versions 1 to 5"),
+    (_set("version", 99), "version 99; this release reads versions 1 to 4"),
     (_set("space", {"parameters": []}), "damaged"),
     (_set("options/budget", -3), "damaged"),
     (_set("options/budget", 2), "more trials than its budget"),
@@ -201,41 +201,6 @@ def test_a_state_for_another_space_is_refused() -> None:
         Bounce.from_state_dict(state, space=other)
 
 
-# Format version 4
-
-
-@pytest.mark.parametrize(
-    ("stored", "expected"),
-    [
-        ("default", Method(real_lengthscales="apart")),
-        ("paper", Method.paper()),
-        ("0.1", Method.first_release()),
-        ({"caution": 1.0}, Method(caution=1.0, real_lengthscales="apart")),
-    ],
-)
-def test_a_method_of_version_4_keeps_its_meaning(stored: Any, expected: Method) -> None:
-    state = Bounce(reals(3), 9, seed=0).state_dict()
-    old = {**state, "version": 4, "options": {**state["options"], "method": stored}}
-    again = Bounce.from_state_dict(old)
-    assert Method.of(again.options["method"]) == expected
-    assert Bounce.from_state_dict(again.state_dict()).options == again.options
-
-
-def test_a_run_of_version_4_continues_bit_for_bit() -> None:
-    opt = Bounce(reals(3), 16, seed=1, method=Method(real_lengthscales="apart"))
-    for _ in range(9):
-        (trial,) = opt.ask()
-        opt.tell(trial, sum(trial.point.values()))
-    state = opt.state_dict()
-    assert state["options"]["method"] == {"real_lengthscales": "apart"}
-    again = Bounce.from_state_dict({**state, "version": 4, "options": {**state["options"], "method": "default"}})
-    while not opt.done:
-        (ours,), (theirs,) = opt.ask(), again.ask()
-        assert ours.point == theirs.point
-        opt.tell(ours, sum(ours.point.values()))
-        again.tell(theirs, sum(theirs.point.values()))
-
-
 # Format version 1
 
 VERSION_1: dict[str, Any] = json.loads((Path(__file__).parent / "fixtures" / "state_v1.json").read_text())["cases"]
@@ -291,7 +256,7 @@ def test_a_state_of_version_1_becomes_one_of_this_version(name: str) -> None:
     assert [t.id for t in optimizer.pending] == [17]
     again = through_json(optimizer)
     assert again.state_dict() == optimizer.state_dict()
-    assert again.state_dict()["version"] == 5
+    assert again.state_dict()["version"] == 4
     assert facts(again.ask(2)) == facts(optimizer.ask(2))
 
 

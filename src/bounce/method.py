@@ -61,11 +61,11 @@ class Method:
     """With a lengthscale per bin, the standard deviation of their logs around the mean of their kind. The paper
     has one lengthscale for all. More is better on plateaus and worse with noise."""
 
-    real_lengthscales: Literal["tied", "apart"] = "tied"
+    real_lengthscales: Literal["tied", "apart"] = "apart"
     """The lengthscales of reals: tied to their mean where there are 2 to 20 real bins and no categorical ones, or each
-    with a prior of its own (paper), which lets a fit to few values call one variable rough and all others flat. Five
-    mixed functions of bench/suites.py after 25 and 50 evaluations, 3 seeds: regret from 0.86 and 0.59 to 0.69 and
-    0.51; `design-vessel`: from 1.44 and 0.59 to 0.56 and 0.23."""
+    with a prior of its own (paper), which lets a fit to few values call one variable rough and all others flat. Tied,
+    five mixed functions of bench/suites.py after 25, 50, 100 and 200 evaluations, 3 seeds: regret from 0.87, 0.59, 0.37
+    and 0.15 to 0.69, 0.51, 0.29 and 0.13; but `mixint-rosenbrock` after 200 evaluations: from 36 to 198."""
 
     noise_floor: float = 1e-6
     """The least noise variance, of a variance of 1, where some bins are combinatorial. The paper names none; 1e-4 is

@@ -26,7 +26,7 @@ from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import TrustRegion
 from bounce.trial import ASKED, STATES, VALUED, Scalar, State, Trial
 
-VERSION = 5
+VERSION = 4
 STORED = tuple(f.name for f in fields(Trial) if f.name != "point")  # the point follows from the codes
 OWN = ("codes", "batch", "told", "asked_codes", "enqueued", "counted", "was", "former_point", "free")
 RECORD = (*STORED, *OWN)
@@ -321,9 +321,6 @@ def upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
             "head": _head_of_1(state["head"]),
             "trials": [upgraded_trial(trial, 1) for trial in state["trials"]],
         }
-    elif state.get("version") == 4:
-        options = {**state["options"], "method": _method_of_4(state["options"]["method"])}
-        state = {**state, "version": VERSION, "options": options}
     elif state.get("version") in (2, 3):  # options that were not there yet have their defaults
         trials = [upgraded_trial(trial, state["version"]) for trial in state["trials"]]
         options = {**state["options"], "method": _method_of_3(state["options"]["method"])}
@@ -352,13 +349,6 @@ def _method_of_3(method: str | Mapping[str, Any]) -> str | dict[str, Any]:
     if isinstance(method, str):
         return FIRST if method == "default" else method
     return {"base": FIRST, **method}
-
-
-def _method_of_4(method: str | Mapping[str, Any]) -> str | dict[str, Any]:
-    """In version 4, the default had no tied lengthscales, and no method had them."""
-    if isinstance(method, str):
-        return {"real_lengthscales": "apart"} if method == "default" else method
-    return {"real_lengthscales": "apart", **method}
 
 
 def _head_of_1(head: Mapping[str, Any]) -> dict[str, Any]:
