@@ -57,6 +57,8 @@ class Search:
     seen: Seen
     stalled: int = 0
     """How many trials there have been without progress."""
+    believes: bool = False
+    """Whether to improve on the lowest posterior mean instead of the lowest value (`Method.incumbent`)."""
 
     @property
     def combinatorial(self) -> bool:
@@ -195,7 +197,7 @@ class _Batch:
         self.candidates: Candidates | None = None
         self.effort = Effort.first(search)
         self.y = search.y / search.caution  # in these units the standard deviations are the model's own
-        self.best = float(self.y.min())
+        self.best = search.gp.believed_best(self.y) if search.believes else float(self.y.min())
 
     def _acquisition(self) -> Acquisition:
         return Acquisition.of(self.search.gp, self.y, self.fixed, self.normals, self.best)
