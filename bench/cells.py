@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from multiprocessing import parent_process
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import numpy as np
@@ -51,6 +51,9 @@ class Run:
     seconds_evaluate: float
     revision: str = ""
     """The commit of the code."""
+
+    whole: ClassVar[bool] = True
+    """Whether `best` has the value after every evaluation; a run that was kept has only some (kept.py)."""
 
     @property
     def lowest(self) -> float:

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.stats import rankdata, wilcoxon
 
 from bounce.errors import InvalidInput
-from cells import Run
+from cells import TRUE_AT, Run
 from scores import LEVEL, rounded
 
 MARKS = (25, 50, 100, 200)
@@ -84,6 +84,13 @@ class Board:
         """Return the wanted marks that some problem counts at, and the end of the longest run if it has none."""
         longest = max(len(r.best) for own in self._runs.values() for runs in own.values() for r in runs.values())
         return sorted({min(mark, longest) for mark in wanted})
+
+    def steps(self, first: int, last: int) -> list[int]:
+        """Return the evaluations at which all runs that are compared have their values, for a picture."""
+        compared = (runs.get(label, {}) for runs in self._runs.values() for label in {*self.labels, RANDOM})
+        if all(run.whole for runs in compared for run in runs.values()):
+            return list(range(min(first, last), last + 1))
+        return sorted({last, *(n for n in TRUE_AT if first <= n <= last)})
 
     def values(self, problem: str, label: str, mark: int) -> dict[int, float]:
         """Return the values of a label at a mark, by seed."""

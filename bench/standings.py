@@ -88,7 +88,7 @@ def picture(board: Board, last: int, path: Path) -> None:
 
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axis = figure.subplots()
-    steps = range(min(FIRST, last), last + 1)
+    steps = board.steps(FIRST, last)
     curves: dict[str, list[list[float]]] = {label: [] for label in board.labels}
     for problem in board.problems:
         found = [board.regrets(problem, n) for n in steps]

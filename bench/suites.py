@@ -7,11 +7,15 @@
     python bench/suites.py table --group choose
     python bench/suites.py plot --group choose --picture regret.png
     python bench/suites.py compare early bounce --group choose
+    python bench/suites.py keep --methods bounce,tpe,random
 
 The problems are in two groups: `choose`, on which a change of the algorithm may be judged, and `report`, on which
 nothing is chosen (bench/tasks/__init__.py). `paper` has the problems of the paper. A run is a small file in --out. A
 run that exists is not repeated, so everything can be interrupted and continued; delete the files of a label, or use a
 new one, after a change of the code. Only `run` measures.
+
+`keep` writes the values of runs at some evaluations to bench/data/suites.csv, so that measurements of several machines
+add up. `table`, `plot` and `compare` read these runs beside those of --out, which take precedence.
 """
 
 from __future__ import annotations
@@ -28,18 +32,23 @@ import tasks
 from bounce.errors import BounceError, InvalidInput
 from cells import LIMIT, Cell, available, read_all
 from crew import run_all
+from kept import read as read_kept
+from kept import united
+from kept import write as write_kept
 from labels import Label, labels
 from quality import numbers
 from regret import MARKS, RANDOM, Board
 
 HERE = Path(__file__).parent
 OUT = HERE / "traces" / "suites"
+KEPT = HERE / "data" / "suites.csv"
 RESULTS = HERE / "RESULTS.md"
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 Group = Annotated[str | None, typer.Option(help="choose, report or paper; all by default.")]
 Names = Annotated[str | None, typer.Option(help="Comma-separated names of problems; all of the group by default.")]
 Out = Annotated[Path, typer.Option(help="The folder of the runs.")]
+Kept = Annotated[Path, typer.Option(help="The file of the kept runs.")]
 Evaluations = Annotated[int, typer.Option(min=1, help="Evaluations per run.")]
 Methods = Annotated[str | None, typer.Option(help="Comma-separated labels; all that have runs by default.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Also replace the part of the document.")]
@@ -91,11 +100,40 @@ def run(
         raise typer.Exit(1)
 
 
-def board_of(group: str | None, problems: str | None, methods: str | None, out: Path, evaluations: int) -> Board:
-    """Return the runs that exist on some problems."""
+def board_of(
+    group: str | None, problems: str | None, methods: str | None, out: Path, *, kept: Path, evaluations: int
+) -> Board:
+    """Return the runs that exist on some problems, the files of `out` before the kept ones."""
     names = [entry.name for entry in tasks.chosen(group, problems)]
-    wanted = None if methods is None else list(dict.fromkeys(name.strip() for name in methods.split(",")))
-    return Board(read_all(out, names, evaluations), wanted)
+    earlier = [run for run in read_kept(kept) if run.problem in names and run.evaluations == evaluations]
+    runs = united(earlier, read_all(out, names, evaluations))
+    return Board(sorted(runs, key=lambda run: names.index(run.problem)), _separate(methods))
+
+
+def _separate(names: str | None) -> list[str] | None:
+    return None if names is None else list(dict.fromkeys(name.strip() for name in names.split(",")))
+
+
+@app.command()
+def keep(
+    *,
+    group: Group = None,
+    problems: Names = None,
+    methods: Methods = None,
+    forget: Annotated[str | None, typer.Option(help="Labels whose kept runs are removed first.")] = None,
+    evaluations: Evaluations = 200,
+    out: Out = OUT,
+    kept: Kept = KEPT,
+) -> None:
+    """Write what the tables need of the runs in --out to one file, beside what it has; a run replaces an older one."""
+    wanted, gone = _separate(methods), _separate(forget) or []
+    names = [entry.name for entry in tasks.chosen(group, problems)]
+    before = read_kept(kept)
+    left = [run for run in before if run.label not in gone or run.problem not in names]
+    found = [run for run in read_all(out, names, evaluations) if wanted is None or run.label in wanted]
+    runs = united(left, found)
+    write_kept(kept, runs)
+    print(f"{kept}: {len(before)} runs before, {len(before) - len(left)} removed, {len(found)} read, {len(runs)} now")
 
 
 @app.command()
@@ -106,16 +144,18 @@ def table(
     methods: Methods = None,
     evaluations: Evaluations = 200,
     out: Out = OUT,
+    kept: Kept = KEPT,
     markdown: Markdown = False,
     document: Document = RESULTS,
 ) -> None:
     """Print ranks, regrets and means; --markdown also puts them into the part suites-GROUP of the document."""
     part = f"suites-{group or 'all'}"
     report.check(document if markdown else None, part)
-    board = board_of(group, problems, methods, out, evaluations)
+    board = board_of(group, problems, methods, out, kept=kept, evaluations=evaluations)
     left_out = len(tasks.chosen(group, problems)) - len(board.problems)
     text = standings.document(board, board.marks(MARKS), left_out)
     if markdown:
+        out.mkdir(parents=True, exist_ok=True)
         standings.picture(board, evaluations, out / f"{part}.png")
         report.renew(document, part, text, out / f"{part}.png")
     print(text)
@@ -129,10 +169,11 @@ def plot(
     methods: Methods = None,
     evaluations: Evaluations = 200,
     out: Out = OUT,
+    kept: Kept = KEPT,
     picture: Annotated[Path, typer.Option(help="The picture to write.")] = Path("regret.png"),
 ) -> None:
     """Draw the mean regret of every method."""
-    standings.picture(board_of(group, problems, methods, out, evaluations), evaluations, picture)
+    standings.picture(board_of(group, problems, methods, out, kept=kept, evaluations=evaluations), evaluations, picture)
     print(picture)
 
 
@@ -145,11 +186,12 @@ def compare(
     problems: Names = None,
     evaluations: Evaluations = 200,
     out: Out = OUT,
+    kept: Kept = KEPT,
 ) -> None:
     """Compare two labels by the seeds that both have."""
     if first == second:
         raise InvalidInput(f"two different labels are needed, not {first!r} twice")
-    board = board_of(group, problems, f"{first},{second}", out, evaluations)
+    board = board_of(group, problems, f"{first},{second}", out, kept=kept, evaluations=evaluations)
     if not board.problems:
         raise InvalidInput(f"{first!r} and {second!r} have no problem in common")
     if not any(board.values(problem, RANDOM, 1) for problem in board.problems):

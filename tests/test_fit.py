@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import gammaln
-from scipy.stats import multivariate_normal
+from scipy.stats import gamma, multivariate_normal
 
 from bounce import Binary, Categorical, Ordinal, Space
 from bounce.gp.fit import LENGTHSCALE_PRIOR, LogPosterior, cold, fit
@@ -50,15 +51,62 @@ def test_a_zero_mean_is_the_density_of_the_targets_as_they_are() -> None:
         assert shifted == pytest.approx(density + prior, rel=1e-10)
 
 
-@pytest.mark.parametrize("space", [binary(6), reals(2), mixed(1)], ids=["binary", "real", "mixed"])
-@pytest.mark.parametrize("method", [Method(), Method.paper()], ids=["default", "paper"])
+@pytest.mark.parametrize("space", [binary(6), reals(3), mixed(2)], ids=["binary", "real", "mixed"])
+@pytest.mark.parametrize(
+    "method", [Method(), Method.paper(), Method(real_lengthscales="tied")], ids=["default", "paper", "tied"]
+)
 def test_the_gradient_of_the_log_posterior_is_its_slope(space: Space, method: Method) -> None:
     z = rows(space, 8)
     posterior = LogPosterior(space, Points(z), wave(z), method)
-    theta = posterior.pack(hyper(space))
+    theta = posterior.pack(hyper(space)) + np.linspace(-0.3, 0.2, len(posterior.bounds))  # no two lengthscales equal
     _, gradient = posterior(theta)
     slopes = [(posterior(theta + e)[0] - posterior(theta - e)[0]) / 2e-5 for e in 1e-5 * np.eye(len(theta))]
     np.testing.assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-8)
+
+
+TIED, UNTIED = Method(real_lengthscales="tied"), Method(real_lengthscales="apart")
+
+
+def test_tied_real_lengthscales_have_one_prior_for_their_mean_and_a_normal_one_around_it() -> None:
+    space = reals(3)
+    z = rows(space, 8)
+    tied, apart = (LogPosterior(space, Points(z), wave(z), method) for method in (TIED, UNTIED))
+    logs = np.log([0.2, 0.5, 3.0])
+    theta = np.concatenate([logs, [0.1, -3.0]])
+    shape, rate = LENGTHSCALE_PRIOR
+
+    def prior(log: float) -> float:
+        return float(gamma(shape, scale=1 / rate).logpdf(math.exp(log)))
+
+    instead = prior(logs.mean()) - 0.5 * float(((logs - logs.mean()) ** 2).sum()) - sum(map(prior, logs))
+    assert tied(theta)[0] - apart(theta)[0] == pytest.approx(instead, rel=1e-9)
+
+
+def test_one_real_or_many_reals_are_not_tied() -> None:
+    for n, same in ((1, True), (20, False), (21, True)):
+        space = reals(n)
+        z = rows(space, 6)
+        theta = LogPosterior(space, Points(z), wave(z), TIED).pack(hyper(space))
+        values = [LogPosterior(space, Points(z), wave(z), method)(theta)[0] for method in (TIED, UNTIED)]
+        assert (values[0] == values[1]) == same
+
+
+def test_reals_beside_categories_are_not_tied() -> None:
+    for other, same in ((Binary("b"), False), (Ordinal("o", [1, 2, 3]), False), (Categorical("c", list("xyz")), True)):
+        space = Space([other, *reals(3).parameters])
+        z = rows(space, 6)
+        theta = LogPosterior(space, Points(z), wave(z), TIED).pack(hyper(space))
+        values = [LogPosterior(space, Points(z), wave(z), method)(theta)[0] for method in (TIED, UNTIED)]
+        assert (values[0] == values[1]) == same
+
+
+def test_a_few_values_along_one_variable_do_not_make_the_others_flat() -> None:
+    space = reals(4)
+    z = rows(space, 12)
+    y = np.sin(9.0 * z[:, 0])
+    y = (y - y.mean()) / y.std()
+    tied, apart = (fit(space, Points(z), y, [cold(space)], method).real_lengthscales for method in (TIED, UNTIED))
+    assert tied.max() / tied.min() < apart.max() / apart.min()
 
 
 @pytest.mark.parametrize(

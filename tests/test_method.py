@@ -98,9 +98,14 @@ def test_what_is_not_a_method_is_refused_with_what_would_be_right(given: Any, sa
 # Every choice is one
 
 
-def test_the_paper_decides_every_choice_and_differs_in_all_but_two() -> None:
+def test_the_paper_decides_every_choice_and_differs_in_all_but_four() -> None:
     same = [name for name in NAMES if getattr(Method(), name) == getattr(Method.paper(), name)]
-    assert same == ["spread", "real_noise_floor"]  # the paper has no use for the first
+    assert same == [
+        "spread",
+        "real_lengthscales",
+        "real_noise_floor",
+        "incumbent",
+    ]  # the paper has no use for the first
     assert list(CASES) == NAMES
 
 
@@ -167,6 +172,7 @@ CASES = {
     "failures": Case(binary(12), 12, objective=lambda i, point: None if i == 4 else ones(point)),
     "lengthscales": Case(Space([*binary(6).parameters, *levels(6, 5).parameters]), 12),
     "spread": Case(binary(12), 16, other=0.1),
+    "real_lengthscales": Case(reals(4), 16, objective=lambda i, point: sphere(point), other="tied"),
     "noise_floor": Case(Space([Binary("b"), *reals(2).parameters]), 20, objective=lambda i, point: sphere(point)),
     "real_noise_floor": Case(reals(3), 12, other=0.3),
     "nearest": Case(binary(12), 16, base=Method(nearest=8)),
@@ -179,6 +185,9 @@ CASES = {
     "design": Case(binary(12), 6),
     "caution": Case(binary(12), 12),
     "doubt": Case(binary(12), 20, objective=lambda i, point: 1.0),
+    "incumbent": Case(
+        binary(12), 24, objective=lambda i, point: ones(point) + 3.0 * math.sin(7.0 * i * i), other="believed"
+    ),
     "doubt_best": Case(
         binary(12), 30, objective=lambda i, point: LUCKY[i % 8] if i < 8 else 0.1 * math.sin(i), base=FIRST
     ),
@@ -200,6 +209,11 @@ def test_every_choice_changes_what_is_proposed(name: str) -> None:
     ours = case.run(case.base)
     assert case.run(case.base) == ours
     assert case.run(replace(case.base, **{name: other})) != ours
+
+
+def test_without_noise_the_lowest_value_is_what_is_believed() -> None:
+    case = replace(CASES["incumbent"], options={"noise": "none"})
+    assert case.run(Method(incumbent="believed")) == case.run(Method())
 
 
 # Whole runs of the paper's method

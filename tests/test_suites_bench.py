@@ -13,6 +13,7 @@ import pytest
 
 import cells
 import crew
+import kept
 import regret
 import standings
 import suites
@@ -536,6 +537,86 @@ def test_the_commands_read_what_was_written(tmp_path: Path, capsys: pytest.Captu
         suites.table(methods="tpe", evaluations=50, out=tmp_path)
     with pytest.raises(InvalidInput, match="not 'bounce' twice"):
         suites.compare("bounce", "bounce", out=tmp_path)
+
+
+# Runs that are kept
+
+
+def test_a_kept_run_has_the_values_of_its_file_at_all_marks(tmp_path: Path) -> None:
+    curve = np.minimum.accumulate(np.random.default_rng(0).normal(size=200)).tolist()
+    plain = made("p", "ours", 3, curve)
+    noisy = made("q", "ours", 3, curve, {5: 0.1 + 0.2, 25: 1 / 3, 100: -1e-17})
+    stopped = Run("p", "slow", 0, 200, {"method": {"caution": 1.0}}, curve[:60], {}, 1.0, 0.0, 0.0, "abc-dirty")
+    file = tmp_path / "data" / "runs.csv"
+    kept.write(file, [plain, noisy, stopped])
+    again = {(run.problem, run.label): run for run in kept.read(file)}
+    for run in (plain, noisy, stopped):
+        other = again[run.problem, run.label]
+        assert [other.at(n) for n in (*kept.AT, 201)] == [run.at(n) for n in (*kept.AT, 201)]
+        assert (other.lowest, len(other.best)) == (run.lowest, len(run.best))
+        assert (other.seed, other.evaluations, other.options, other.revision) == (
+            run.seed,
+            run.evaluations,
+            run.options,
+            run.revision,
+        )
+    text = file.read_text()
+    kept.write(file, reversed(kept.read(file)))
+    assert file.read_text() == text
+
+
+def test_tables_have_kept_runs_and_the_files_of_the_folder_take_precedence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def put(folder: str, label: str, seed: int, end: float) -> None:
+        cell = Cell(tmp_path / folder, QUICK, Label(label, label), seed, 50)
+        cell.write(made(QUICK, label, seed, [end] * 50))
+
+    file = tmp_path / "kept.csv"
+    for label, seed, end in (("random", 0, 9.0), ("random", 1, 9.0), ("bounce", 0, 3.0), ("other", 0, 1.0)):
+        put("first", label, seed, end)
+    suites.keep(methods="random,bounce", evaluations=50, out=tmp_path / "first", kept=file)
+    put("second", "bounce", 0, 5.0)
+    put("second", "bounce", 1, 6.0)
+    board = suites.board_of(None, QUICK, "bounce,random", tmp_path / "second", kept=file, evaluations=50)
+    assert board.common(QUICK, 50) == {"bounce": {0: 5.0, 1: 6.0}, "random": {0: 9.0, 1: 9.0}}
+    suites.table(methods="bounce,random", evaluations=50, out=tmp_path / "second", kept=file)
+    suites.compare("bounce", "random", evaluations=50, out=tmp_path / "none", kept=file)
+    said = capsys.readouterr().out
+    assert "| plateau-royal4 | 2 | 5.5 / 5.5 | 9 / 9 |" in said
+    assert "bounce against random" in said
+    suites.keep(evaluations=50, out=tmp_path / "second", kept=file)
+    assert [(r.label, r.seed, r.at(50)) for r in kept.read(file)] == [
+        ("bounce", 0, 5.0),
+        ("bounce", 1, 6.0),
+        ("random", 0, 9.0),
+        ("random", 1, 9.0),
+    ]
+    suites.keep(forget="bounce", methods="bounce", evaluations=50, out=tmp_path / "first", kept=file)
+    assert [(r.label, r.seed, r.at(50)) for r in kept.read(file) if r.label == "bounce"] == [("bounce", 0, 3.0)]
+    assert "4 runs before, 2 removed, 1 read, 3 now" in capsys.readouterr().out
+
+
+def test_a_picture_with_kept_runs_has_only_the_evaluations_that_they_have(tmp_path: Path) -> None:
+    runs = [made("p", label, 0, [float(200 - n) for n in range(200)]) for label in ("random", "ours")]
+    assert Board(runs).steps(5, 200) == list(range(5, 201))
+    kept.write(tmp_path / "kept.csv", runs[:1])
+    mixed = Board([*kept.read(tmp_path / "kept.csv"), runs[1]])
+    assert mixed.steps(5, 200) == [5, 10, 25, 50, 75, 100, 150, 200]
+    standings.picture(mixed, 200, tmp_path / "regret.png")
+    assert (tmp_path / "regret.png").stat().st_size > 5000
+
+
+def test_a_file_that_has_no_runs_is_named(tmp_path: Path) -> None:
+    assert kept.read(tmp_path / "none.csv") == []
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n")
+    with pytest.raises(InvalidInput, match=r"other\.csv is not a file of runs: its columns must be problem,label"):
+        kept.read(other)
+    kept.write(other, [made("p", "ours", 0, [1.0] * 25)])
+    other.write_text(other.read_text().replace("1.0", "one", 1))
+    with pytest.raises(InvalidInput, match=r"other\.csv, line 2, is not a run: could not convert"):
+        kept.read(other)
 
 
 def test_no_seed_of_an_optimizer_draws_the_target_of_a_problem() -> None:

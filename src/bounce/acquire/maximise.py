@@ -61,6 +61,8 @@ class Search:
     """How many trials there have been without progress."""
     limits: Limits | None = None
     """What is known about limits on outcomes, if there are any."""
+    believes: bool = False
+    """Whether to improve on the lowest posterior mean instead of the lowest value (`Method.incumbent`)."""
 
     @property
     def combinatorial(self) -> bool:
@@ -212,7 +214,10 @@ class _Batch:
         self.candidates: Candidates | None = None
         self.effort = Effort.first(search)
         self.y = search.y / search.caution  # in these units the standard deviations are the model's own
-        self.best = float(self.y.min()) if search.limits is None else search.limits.best / search.caution
+        if search.limits is not None:
+            self.best = search.limits.best / search.caution
+        else:
+            self.best = search.gp.believed_best(self.y) if search.believes else float(self.y.min())
 
     def _acquisition(self) -> Acquisition:
         plain = Acquisition.of(self.search.gp, self.y, self.fixed, self.normals, self.best)

@@ -21,6 +21,7 @@ from bounce.gp.kernels import Hyper, Metric, matern52_and_slope, squared_distanc
 from bounce.gp.linalg import Array, cholesky, inverse, product, solve
 from bounce.gp.points import Points
 from bounce.method import Method
+from bounce.spaces.kinds import Kind
 from bounce.spaces.space import Space
 
 # Γ(shape, rate), paper, implementation details.
@@ -31,6 +32,9 @@ NOISE_PRIOR = (1.1, 0.1)
 LENGTHSCALE_BOUNDS = (5e-3, 1e3)
 SIGNAL_BOUNDS = (1e-3, 1e3)
 NOISE_CEILING = 1e1
+REAL_SPREAD = 1.0  # of the logs of tied real lengthscales around their mean (`Method.real_lengthscales`)
+TIED_REALS = 20  # real bins up to which they are tied: of more, a few may matter and the others not at all
+# They are not tied beside categories either: a choice may decide which of them matter.
 OWN_BOUNDS = (-4.0, 4.0)  # of η, in standard deviations
 ITERATIONS = 40  # of L-BFGS; most fits end earlier
 TOLERANCE = 1e-6  # a fit ends when its log posterior changes by no more than this share (docs/ablations.md)
@@ -95,9 +99,9 @@ class LogPosterior:
 
     θ = (log ℓ_c … | η … | log ℓ_r … | log σ² | log noise | ρ); the parts that a space lacks are left out. There is one
     ℓ_c, or one for each combinatorial kind; with a lengthscale per bin, that of bin j is ℓ_c·exp(s·η_j), where η_j is
-    standard normal and s is `Method.spread` (`Method.lengthscales`). `known` (n,) are the noise variances of
-    observations that are known, NaN for the others; `fixed` is the noise variance of these, where it is not to be
-    fitted.
+    standard normal and s is `Method.spread` (`Method.lengthscales`). Tied ℓ_r are log-normal around their mean, which
+    has the prior of a single one (`Method.real_lengthscales`). `known` (n,) are the noise variances of observations
+    that are known, NaN for the others; `fixed` is the noise variance of these, where it is not to be fitted.
     """
 
     def __init__(
@@ -124,6 +128,8 @@ class LogPosterior:
         self.at = self.groups + self.own  # where the reals begin in θ
         self.priors = np.array([LENGTHSCALE_PRIOR] * (self.groups + self.n_real) + [SIGNAL_PRIOR, NOISE_PRIOR]).T
         self.positive = np.delete(np.arange(self.at + self.n_real + 2), np.arange(self.groups, self.at))
+        few = 1 < self.n_real <= TIED_REALS and Kind.CATEGORICAL not in kinds
+        self.tied = few and method.real_lengthscales == "tied"
         self.reals, self.bin_of_real = points.reals(space)
         self.index: NDArray[np.intp] | None = None
         if self.own:
@@ -197,15 +203,28 @@ class LogPosterior:
         value, g = self._likelihood(cholesky(covariance))
         gradient = self._gradient(h, parts, g)
 
+        return self._with_priors(theta, value, gradient), gradient
+
+    def _with_priors(self, theta: Array, value: float, gradient: Array) -> float:
+        """Return a value with the log priors, and add their gradient in place."""
         natural = np.exp(theta[self.positive])
         shape, rate = self.priors
-        gradient[self.positive] += (shape - 1.0) - rate * natural
-        value += float(_log_gamma(natural, shape, rate).sum())
+        slopes, logs = (shape - 1.0) - rate * natural, _log_gamma(natural, shape, rate)
+        if self.tied:
+            reals = slice(self.groups, self.groups + self.n_real)
+            own = theta[self.at : self.at + self.n_real]
+            mean = np.full(self.n_real, own.mean())
+            away = (own - mean) / REAL_SPREAD
+            # Of the mean, one prior in all: a part of it for each.
+            slopes[reals] = ((shape - 1.0)[reals] - rate[reals] * np.exp(mean)) / self.n_real - away / REAL_SPREAD
+            logs[reals] = _log_gamma(np.exp(mean), shape[reals], rate[reals]) / self.n_real - 0.5 * away**2
+        gradient[self.positive] += slopes
+        value += float(logs.sum())
         if self.own:
             own = theta[self.groups : self.at]
             gradient[self.groups : self.at] -= own
             value -= 0.5 * float(own @ own)
-        return value, gradient
+        return value
 
     def _likelihood(self, factor: Array) -> tuple[float, Array]:
         """Return the log likelihood, and its derivative with respect to the covariance."""

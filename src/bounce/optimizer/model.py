@@ -41,6 +41,7 @@ from bounce.trial import VALUED
 logger = logging.getLogger("bounce")
 
 REFIT_SHARE = 20  # hyperparameters are fitted again when one in this many observations is new (`Method.refits`)
+NOISY = 0.05  # the share of the noise in the fitted variance above which the lowest value may be luck
 PENDING_MOST = 512  # pending points that a proposal takes into account, the newest first: a bound on its time
 
 
@@ -274,7 +275,8 @@ class Model:
             changes = max(changes, 2)  # fewer leave no room to exchange two members of a composite
         region = Neighbourhood(stage.latent, centre, changes, box, self._method)
         mean = gp.mean(y) if self._method.mean == "constant" else 0.0
-        return Search(gp, y - mean, region, seen)
+        noisy = hyper.noise > NOISY * (hyper.noise + hyper.signal)
+        return Search(gp, y - mean, region, seen, believes=noisy and self._method.incumbent == "believed")
 
     def _pending(self, head: Head, records: Sequence[Record], drafts: Sequence[Record]) -> Points:
         """Return what is pending, this ask's drafts last."""
