@@ -67,7 +67,7 @@ def search_space(space: Space) -> dict[str, BaseDistribution]:
 
 def point_of(space: Space, params: dict[str, Any]) -> dict[str, Any]:
     """Return values of Optuna as a point of a problem."""
-    return {p.name: p.values[params[p.name]] if p.type == "ordinal" else params[p.name] for p in space.parameters}  # type: ignore[attr-defined]
+    return {p.name: p.values[params[p.name]] if p.type == "ordinal" else params[p.name] for p in space.parameters}
 
 
 class CatCma(BaseSampler):  # type: ignore[misc]
@@ -85,7 +85,7 @@ class CatCma(BaseSampler):  # type: ignore[misc]
         (self._asked,) = self._baseline.ask(1)
         point = self._asked.point
         return {
-            p.name: list(p.values).index(point[p.name]) if p.type == "ordinal" else point[p.name]  # type: ignore[attr-defined]
+            p.name: list(p.values).index(point[p.name]) if p.type == "ordinal" else point[p.name]
             for p in self._space.parameters
         }
 

@@ -255,7 +255,7 @@ def bowl(opt: Bounce, n: int) -> list[dict[str, Any]]:
     points = []
     for _ in range(n):
         for trial in opt.ask():
-            x, y = (float(trial.point[name]) for name in "xy")  # type: ignore[arg-type]
+            x, y = (float(trial.point[name]) for name in "xy")
             points.append(trial.point)
             if x < 0.5:
                 opt.fail(trial, "it broke")
@@ -292,7 +292,7 @@ def test_without_failures_learning_them_changes_nothing() -> None:
         opt = Bounce(SPACES["mixed"], budget=14, seed=0, method=method)
         while not opt.done:
             for trial in opt.ask():
-                opt.tell(trial, float(trial.point["a"]) + float(trial.point["b"]))  # type: ignore[arg-type]
+                opt.tell(trial, float(trial.point["a"]) + float(trial.point["b"]))
         return [trial.point for trial in opt.trials]
 
     assert run("learned") == run("worst")

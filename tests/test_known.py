@@ -197,7 +197,7 @@ def test_partial_points_become_different_unseen_points_while_there_are_any() -> 
     optimizer.enqueue([{"c": "x"}] * 3)
     optimizer.add([{"c": "y", "b": True}], [1.0])
     trials = optimizer.ask(3)
-    assert sorted(trial.point["b"] for trial in trials[:2]) == [False, True]  # type: ignore[type-var]
+    assert sorted(trial.point["b"] for trial in trials[:2]) == [False, True]
     assert [trial.point["c"] for trial in trials] == ["x"] * 3
 
 
@@ -549,7 +549,7 @@ def test_a_partial_point_stays_while_the_parameters_it_leaves_open_change() -> N
     assert optimizer.trial(queued.id).point == {"c": "b"}
     (trial,) = optimizer.ask()
     assert trial.point["c"] == "b"
-    assert 0.5 <= float(trial.point["a"]) <= 1.0  # type: ignore[arg-type]
+    assert 0.5 <= float(trial.point["a"]) <= 1.0
 
 
 def test_a_value_of_none_is_named_as_it_was_given() -> None:

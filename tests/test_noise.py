@@ -294,7 +294,7 @@ def test_a_value_that_is_told_to_be_exact_is_believed() -> None:
         opt.add(points, values, sems=[sem if i == 25 else 0.5 for i in range(30)])
         beliefs.append(believed(opt))
     noisy, exact = beliefs
-    assert abs(noisy.point["x0"] - 0.3) < 0.2  # type: ignore[operator]
+    assert abs(noisy.point["x0"] - 0.3) < 0.2
     assert exact.trial.id == 25
     assert exact.mean == pytest.approx(-1.5, abs=0.05)
     assert exact.deviation < 0.1 < noisy.deviation
@@ -414,7 +414,7 @@ def test_results_from_before_a_restart_count() -> None:
         if trial.restart:
             opt.fail(trial, "it broke")
         else:
-            opt.tell(trial, 1.0 + (trial.point["x0"] - 0.3) ** 2)  # type: ignore[operator]
+            opt.tell(trial, 1.0 + (trial.point["x0"] - 0.3) ** 2)
     assert opt.trials[-1].restart > 0
     assert believed(opt).trial.restart == 0
     assert abs(believed(opt).mean - 1.0) < 0.05

@@ -320,7 +320,7 @@ def test_a_program_prints_outcomes_and_a_sheet_has_columns(bounce: Terminal) -> 
     assert bounce("run", "a.toml", "--quiet").code == 0
     with Study.open(bounce.folder / "a.db") as study:
         for trial in study.trials:
-            assert trial.outcomes == {"strength": trial.point["x"], "cost": float(trial.point["n"])}  # type: ignore[arg-type]
+            assert trial.outcomes == {"strength": trial.point["x"], "cost": float(trial.point["n"])}
     assert "keep the limits: strength >= 0.5, cost <= 1.2" in bounce("status", "a.toml").out
     assert "┃ feasible ┃" in bounce("trials", "a.toml").out
     (bounce.folder / "a.toml").write_text(SPEC.replace("budget = 6", "budget = 8"))

@@ -193,7 +193,7 @@ def test_samples_reach_every_value_evenly() -> None:
     codes = space.sample(6000, rng=np.random.default_rng(1))
     for column, c in ((0, 2), (1, 3)):
         assert np.bincount(codes[:, column].astype(int)) == pytest.approx([6000 / c] * c, rel=0.1)
-    counts = np.bincount([int(p["n"]) for p in space.decode(codes)], minlength=101)[1:]  # type: ignore[arg-type]
+    counts = np.bincount([int(p["n"]) for p in space.decode(codes)], minlength=101)[1:]
     assert counts.min() > 30
     assert counts.max() < 100
 
@@ -243,9 +243,9 @@ def test_only_lists_of_points_are_encoded() -> None:
     ("make", "said"),
     [
         (lambda: Space([]), "at least one parameter"),
-        (lambda: Space("abc"), "list of parameters"),  # type: ignore[arg-type]
+        (lambda: Space("abc"), "list of parameters"),
         (lambda: Space(3), "list of parameters"),  # type: ignore[arg-type]
-        (lambda: Space(["x"]), "not 'x'"),  # type: ignore[list-item]
+        (lambda: Space(["x"]), "not 'x'"),
         (lambda: Space([Binary("a"), Binary("a")]), "'a' appears twice"),
         (lambda: Binary(""), "not empty"),
         (lambda: Binary(3), "must be a string"),  # type: ignore[arg-type]

@@ -353,7 +353,7 @@ def test_subsets_and_mixtures_are_optimized_better_than_by_random_search() -> No
 
     def loss(p: dict[str, Any]) -> float:
         wrong = sum(abs(i - "abcde".index(item)) for i, item in enumerate(p["p"]))
-        return wrong - sum(worth[m] for m in p["s"]) + 10 * sum(abs(p["m"][k] - best[k]) for k in best)
+        return float(wrong - sum(worth[m] for m in p["s"]) + 10 * sum(abs(p["m"][k] - best[k]) for k in best))
 
     result = bounce.minimize(loss, space, budget=60, seed=0)
     rng = np.random.default_rng(0)
@@ -365,9 +365,9 @@ def test_subsets_and_mixtures_are_optimized_better_than_by_random_search() -> No
 
 def test_what_is_wrong_with_a_composite_is_said() -> None:
     space = Space([Subset("s", MEMBERS, at_most=2), Mixture("m", ["x", "y"], step=0.1), Permutation("p", [1, 2, 3])])
-    good = {"s": ["oil"], "m": {"x": 0.3, "y": 0.7}, "p": [3, 1, 2]}
+    good: dict[str, Any] = {"s": ["oil"], "m": {"x": 0.3, "y": 0.7}, "p": [3, 1, 2]}
     assert space.decode(space.encode([good])) == [good]
-    for change, said in [
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"s": MEMBERS[:3]}, "'s' must have 0 to 2 members, not 3"),
         ({"s": ["gold"]}, "'s' has no 'gold', only"),
         ({"s": "oil"}, "'s' must be a list of members, not 'oil'"),
@@ -377,7 +377,8 @@ def test_what_is_wrong_with_a_composite_is_said() -> None:
         ({"m": {"w": 1.0}}, "'m' has no 'w'"),
         ({"m": [1]}, "'m' must be a dict of fractions"),
         ({"p": [1, 2]}, "'p' must name every item once"),
-    ]:
+    ]
+    for change, said in wrong:
         with pytest.raises(InvalidPoint, match=said):
             space.encode([good | change])
     with pytest.raises(InvalidSpace, match="total must be a multiple of step"):

@@ -28,6 +28,10 @@ class Watched(Protocol):
         """All trials, by id."""
 
     @property
+    def best(self) -> Trial | None:
+        """The best trial."""
+
+    @property
     def in_flight(self) -> int:
         """How many evaluations are running."""
 

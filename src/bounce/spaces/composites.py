@@ -238,7 +238,7 @@ class Mixture(_Members):
         self._places(list(value), "components")
         codes = [self._steps(component, value.get(component, 0.0)) for component in self.components]
         if sum(codes) != self._parts:
-            total = sum(float(plain(x)) for x in value.values())  # type: ignore[arg-type]
+            total = math.fsum(map(float, value.values()))
             raise InvalidPoint(f"{self.name!r} must add up to {self.total!r}, not {total:.12g}", parameter=self.name)
         used = sum(code > 0 for code in codes)
         if used > (self.most or used):

@@ -119,11 +119,11 @@ def checked_when(name: str, when: object) -> tuple[tuple[str, tuple[Scalar, ...]
             parameter=name,
             key="when",
         )
-    found = []
+    found: list[tuple[str, tuple[Any, ...]]] = []
     for other, values in given.items():
         several = values if isinstance(values, Iterable) and not isinstance(values, str | Mapping) else [values]
         found.append((other, tuple(plain(value) for value in several)))
         if other == name or not found[-1][1]:
             wrong = "it cannot depend on itself" if other == name else f"{other!r} needs at least one value"
             raise InvalidSpace(f"{name!r}: when is {when!r}, but {wrong}", parameter=name, key="when")
-    return tuple(found)  # type: ignore[return-value]
+    return tuple(found)

@@ -35,7 +35,8 @@ class Space:
     other point is ever proposed.
     """
 
-    parameters: Sequence[Parameter]
+    parameters: Sequence[Any]
+    """Of the types in `bounce.spaces.parameters`."""
     constraints: Sequence[Any] = field(default=(), kw_only=True)
     outcomes: Sequence[Limit | str] = field(default=(), kw_only=True)
     """What is measured beside the value, with its limits: `strength >= 30`, `1 <= ph <= 3`."""
@@ -81,12 +82,12 @@ class Space:
     @cached_property
     def variables(self) -> tuple[Parameter, ...]:
         """The variables, one code each: the parameters, and the parts of composites."""
-        return tuple(v for p in self.parameters for v in (p.variables if self.is_composite(p) else (p,)))  # type: ignore[attr-defined]
+        return tuple(v for p in self.parameters for v in (p.variables if self.is_composite(p) else (p,)))
 
     @cached_property
     def slots(self) -> tuple[tuple[int, int], ...]:
         """The first column of each parameter, and that after its last."""
-        counts = [len(p.variables) if self.is_composite(p) else 1 for p in self.parameters]  # type: ignore[attr-defined]
+        counts = [len(p.variables) if self.is_composite(p) else 1 for p in self.parameters]
         stops = np.cumsum(counts).tolist()
         return tuple(zip([0, *stops[:-1]], stops, strict=True))
 
@@ -288,7 +289,7 @@ class Space:
         active = self.structure.active(codes)
         return [
             {
-                p.name: p.decode(row[start:stop] if self.is_composite(p) else row[start])  # type: ignore[arg-type]
+                p.name: p.decode(row[start:stop] if self.is_composite(p) else row[start])
                 for p, (start, stop) in zip(self.parameters, self.slots, strict=True)
                 if on[start]
             }

@@ -331,10 +331,10 @@ class Structure:
         )
 
     def _violation(self, codes: Codes) -> NDArray[np.float64]:
-        total: NDArray[np.float64] = np.zeros(len(codes))
+        total: NDArray[Any] = np.zeros(len(codes))
         for constraint in self.constraints:
-            total += self._judged(constraint, codes, exact=False, graded=True)
-        return total
+            total = total + self._judged(constraint, codes, exact=False, graded=True)
+        return np.asarray(total, dtype=np.float64)
 
     # Moves
 

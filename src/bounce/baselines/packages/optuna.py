@@ -48,13 +48,13 @@ class OptunaBaseline(Baseline):
             open_.remove(j)
             if self.space.structure.active(codes[None])[0, j]:  # type: ignore[union-attr]
                 value = trial._suggest(str(j), self._distributions[str(j)])
-                codes[j] = codes_of(Space([replace(self.space.parameters[j], when=None)]), [value])[0]  # type: ignore[type-var]
+                codes[j] = codes_of(Space([replace(self.space.parameters[j], when=None)]), [value])[0]
         return codes, trial
 
     def _given(self, row: Codes) -> Any:
         if self.space.structure is not None:
             active = self.space.structure.active(row[None])[0]
-            alone = [Space([replace(p, when=None)]) for p in self.space.parameters]  # type: ignore[type-var]
+            alone = [Space([replace(p, when=None)]) for p in self.space.parameters]
             known = {str(j): values_of(alone[j], row[j : j + 1])[0] for j in np.flatnonzero(active).tolist()}
             self._study.enqueue_trial(known)
             return self._branched()[1]
