@@ -322,7 +322,7 @@ class Structure:
             rows, violation = np.where((new <= violation)[:, None], tried, rows), np.minimum(new, violation)
             good = violation == 0
             if good.any() and self.allowed(rows[good]).any():
-                return rows[good][self.allowed(rows[good])]
+                return np.asarray(rows[good][self.allowed(rows[good])])
         shares = [(1.0 - float(np.mean(self._judged(c, codes, exact=False))), str(c)) for c in self.constraints]
         share, worst = max(shares)
         raise InvalidSpace(
