@@ -298,7 +298,7 @@ def test_settings_are_corrected(bounce: Terminal) -> None:
     [
         (["9", "1"], "there is no trial 9: the ids are 0 to 3"),
         (["9", "--set", "x=0.5"], "there is no trial 9: the ids are 0 to 3"),
-        (["0"], "trial 0: give the right value, standard error or point"),
+        (["0"], "trial 0: give the right value, standard error, outcomes or point"),
         (["0", "--set", "y=0.5"], "--set takes NAME=VALUE with the name of a parameter (x, deep, kernel), not 'y=0.5'"),
         (["0", "--set", "x"], "--set takes NAME=VALUE with the name of a parameter (x, deep, kernel), not 'x'"),
         (["0", "--set", "x=2"], "'x' must lie between 0.0 and 1.0, not 2.0"),
