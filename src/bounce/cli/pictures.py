@@ -92,9 +92,7 @@ def report(
 def watch(
     target: AnyPath,
     study: StudyPath = None,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="PORT", help="The port to listen at; 0 for any free one.")
-    ] = 8420,
+    port: Annotated[int, typer.Option(min=0, metavar="PORT", help="The port to listen at; 0 for any free one.")] = 8420,
     host: Annotated[
         str,
         typer.Option(
@@ -117,8 +115,8 @@ def watch(
     watched()  # refuses a damaged study before anything is served
     try:
         server = Server((host, port), watched, [host])
-    except OSError as error:
-        raise InvalidInput(f"cannot listen at {host}:{port}: {error.strerror}. Choose another --port") from None
+    except (OSError, OverflowError) as error:  # the latter for a port above 65535
+        raise InvalidInput(f"cannot listen at {host}:{port}: {error}. Choose another --port") from None
     if host not in LOOPBACK:
         print(f"bounce: anyone who reaches {host} can read this study", file=sys.stderr)
     print(f"{server.url} shows {target}; Ctrl-C ends it", flush=True)
