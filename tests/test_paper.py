@@ -232,6 +232,14 @@ def test_batches_are_counted_until_the_value_of_single_points_is_reached() -> No
     assert claims.batches_to_reach(traces([1.0], n=12), 5, 0.5) is None
 
 
+@pytest.mark.parametrize(
+    ("needed", "verdict"),
+    [({1: 40, 5: 9}, HOLDS), ({1: 40, 5: 40}, FAILS), ({1: 40, 5: None}, OPEN), ({1: 12, 5: None}, FAILS)],
+)
+def test_batches_that_were_too_few_to_tell_leave_a_claim_open(needed: dict[int, int | None], verdict: str) -> None:
+    assert claims._batches_verdict(needed, {1: 60, 5: 12}) == verdict
+
+
 # Pictures
 
 
