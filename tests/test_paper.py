@@ -24,7 +24,7 @@ from bounce.paper.audit import Disguise, Report, Source, permutation_test
 from bounce.paper.claims import FAILS, HOLDS, MISSING, OPEN, check
 from bounce.paper.figures import Curve, Figure, Method, chosen, figures
 from bounce.paper.traces import FIELDS, Trace, read
-from bounce.report.figures import audited, draw
+from bounce.report.figures import _curves, audited, draw, summary
 from bounce.study.lock import Lock
 from spaces import binary, spaces
 from terminal import typed
@@ -232,7 +232,25 @@ def test_batches_are_counted_until_the_value_of_single_points_is_reached() -> No
     assert claims.batches_to_reach(traces([1.0], n=12), 5, 0.5) is None
 
 
+@pytest.mark.parametrize(
+    ("needed", "verdict"),
+    [({1: 40, 5: 9}, HOLDS), ({1: 40, 5: 40}, FAILS), ({1: 40, 5: None}, OPEN), ({1: 12, 5: None}, FAILS)],
+)
+def test_batches_that_were_too_few_to_tell_leave_a_claim_open(needed: dict[int, int | None], verdict: str) -> None:
+    assert claims._batches_verdict(needed, {1: 60, 5: 12}) == verdict
+
+
 # Pictures
+
+
+@pytest.mark.parametrize("problems", [("a",), ("a", "b"), ("a", "b", "c", "d")])
+def test_a_legend_is_not_wider_than_its_picture(problems: tuple[str, ...]) -> None:
+    long = Method("bounce-casmopolitan", "Bounce, Casmopolitan's regions", "bounce", {})
+    figure = Figure(99, "x", problems, methods=(BOUNCE, long), batches=(1, 3, 20), versions=("original",))
+    picture = _curves(figure, [(curve, summary(curve, traces([1.0, 2.0]))) for curve in figure.curves()])
+    picture.draw_without_rendering()
+    (legend,) = picture.legends
+    assert legend.get_window_extent().width <= picture.bbox.width
 
 
 def test_a_figure_is_drawn_with_its_repetitions_and_its_summary(tmp_path: Path) -> None:

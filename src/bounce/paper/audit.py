@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bounce import baselines, benchmarks
-from bounce.errors import EvaluationFailed, InvalidInput
+from bounce.errors import EvaluationFailed, InvalidInput, InvalidSpace
 from bounce.gp.linalg import Array
 from bounce.spaces.kinds import Codes, Kind
 from bounce.spaces.space import Space
@@ -74,6 +74,8 @@ class Disguise:
     @classmethod
     def none(cls, space: Space) -> Disguise:
         """Return the problem as it is."""
+        if space.structure is not None:
+            raise InvalidSpace("an audit takes no conditions, constraints, subsets, mixtures or permutations")
         tables = tuple(np.arange(c, dtype=np.float64) for c in space.cardinalities)
         return cls(space, tuple(range(len(space))), tables, np.zeros(len(space), bool), np.zeros(len(space)))
 

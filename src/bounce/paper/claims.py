@@ -242,6 +242,15 @@ def batches_to_reach(traces: Sequence[Trace], batch: int, target: float) -> int 
     return None if not len(reached) else int(reached[0]) // batch + 1
 
 
+def _batches_verdict(needed: Mapping[int, int | None], made: Mapping[int, int]) -> str:
+    """Judge that batches need fewer of them than single points; runs that are too short to tell leave it open."""
+    one = needed[1] or made[1]
+    larger = [(needed[batch], made[batch]) for batch in needed if batch > 1]
+    if any(count >= one if count is not None else length >= one for count, length in larger):
+        return FAILS
+    return HOLDS if all(count is not None for count, _ in larger) else OPEN
+
+
 def _fewer_batches(figure: Figure, claim: Mapping[str, Any], runs: Runs) -> list[Verdict]:
     found = []
     for problem in figure.problems:
@@ -260,12 +269,11 @@ def _fewer_batches(figure: Figure, claim: Mapping[str, Any], runs: Runs) -> list
             ends = np.array([trace.best[length - 1] for trace in own[1]])
             target = float(ends.mean() + ends.std(ddof=1) / math.sqrt(len(ends)))  # comparable: within a standard error
             needed = {batch: batches_to_reach(traces, batch, target) for batch, traces in own.items()}
-            one = needed[1] or length
-            fewer = all(count is not None and count < one for batch, count in needed.items() if batch > 1)
-            numbers = ", ".join(f"B = {batch}: {count or 'never'}" for batch, count in sorted(needed.items()))
-            found.append(
-                Verdict(figure.number, claim["says"], where, HOLDS if fewer else FAILS, f"batches needed: {numbers}")
-            )
+            made = {batch: min(len(trace.rows) for trace in traces) // batch for batch, traces in own.items()}
+            verdict = _batches_verdict(needed, made)
+            counts = {batch: count or f"not within {made[batch]}" for batch, count in sorted(needed.items())}
+            numbers = ", ".join(f"B = {batch}: {count}" for batch, count in counts.items())
+            found.append(Verdict(figure.number, claim["says"], where, verdict, f"batches needed: {numbers}"))
     return found
 
 

@@ -51,6 +51,7 @@ STYLES: dict[str, dict[str, Any]] = {
 }
 SHADES = {1: 1.0, 3: 0.85, 5: 0.7, 10: 0.55, 20: 0.4}  # how strong a curve with batches is
 WIDTH, HEIGHT, ACROSS = 3.6, 2.9, 4  # inches of a panel, and panels in a row
+LETTER, HANDLE = 0.058, 0.6  # inches of a letter of a legend, and of the line before a label
 DRAWS = 20_000
 
 
@@ -133,7 +134,9 @@ def _curves(figure: Figure, curves: Sequence[tuple[Curve, dict[str, Any]]]) -> P
         axis.set(xlabel=figure.axis, ylabel="best value")
         for line in axis.get_lines():
             lines.setdefault(str(line.get_label()), line)
-    picture.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=4, fontsize=8)
+    widest = LETTER * max(map(len, lines)) + HANDLE
+    across = min(4, max(1, int(picture.get_figwidth() / widest)))
+    picture.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=across, fontsize=8)
     return picture
 
 

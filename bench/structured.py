@@ -1,0 +1,160 @@
+"""Measure Bounce on spaces with conditions, constraints, subsets, mixtures and orders, beside random search and TPE.
+
+    python bench/structured.py --seeds 0-3 --evaluations 100
+    python bench/structured.py --problems pipeline-wine --methods bounce,tpe,random
+
+A method that cannot take a space is left out. The table has the mean of the best value after 25, 50 and 100 evaluations
+and its standard error. Lower is better. `flat` is Bounce on the same pipeline without conditions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from bounce import Bounce, Categorical, Mixture, Permutation, Real, Space, Subset, baselines
+from bounce.errors import InvalidSpace
+from quality import numbers
+from tasks.learning import Pipeline
+
+MARKS = (25, 50, 100)
+Point = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A space and a function of its points."""
+
+    space: Space
+    objective: Callable[[Point], float]
+    flat: Space | None = None
+    """The same space without its structure, if the function takes its points too."""
+
+
+def pipeline(source: str) -> Problem:
+    """Return the choice of a model, in which a hyperparameter is active with its own family only."""
+    task = Pipeline(source)
+    families = task.space.parameters[0].choices
+    parameters = []
+    for parameter in task.space.parameters:
+        family = parameter.name.partition("_")[0]
+        parameters.append(replace(parameter, when={"family": family}) if family in families else parameter)
+    (anything,) = task.space.decode(np.zeros((1, len(task.space))))
+    return Problem(Space(parameters), lambda point: float(task({**anything, **point})), task.space)
+
+
+def additives() -> Problem:
+    """Return a subset of 20 additives, at most 4, of which some pairs work together, and a dose."""
+    rng = np.random.default_rng(1)
+    names = [f"a{i}" for i in range(20)]
+    alone, pairs = rng.normal(size=20), np.triu(rng.normal(size=(20, 20)) * (rng.random((20, 20)) < 0.1), 1)
+
+    def objective(point: Point) -> float:
+        on = np.array([name in point["additives"] for name in names], dtype=float)
+        return float(alone @ on + on @ pairs @ on + 4.0 * (point["dose"] - 0.3) ** 2)
+
+    return Problem(Space([Subset("additives", names, at_most=4), Real("dose", 0, 1)]), objective)
+
+
+def blend() -> Problem:
+    """Return a mixture of 8 components, at most 4, with a base and a hidden recipe."""
+    recipe = {"c1": 0.35, "c4": 0.4, "c6": 0.25}
+    components = [f"c{i}" for i in range(8)]
+
+    def objective(point: Point) -> float:
+        apart = sum((point["blend"][name] - recipe.get(name, 0.0)) ** 2 for name in components)
+        return float(math.sqrt(apart) + 0.2 * (point["base"] != "oil"))
+
+    space = Space([Mixture("blend", components, most=4, step=0.05), Categorical("base", ["water", "oil", "wax"])])
+    return Problem(space, objective)
+
+
+def tour() -> Problem:
+    """Return the order of 12 stations: the length of the way."""
+    at = np.random.default_rng(2).random((12, 2))
+
+    def objective(point: Point) -> float:
+        way = at[point["order"]]
+        return float(np.linalg.norm(np.diff(way, axis=0), axis=1).sum())
+
+    return Problem(Space([Permutation("order", range(12))]), objective)
+
+
+def reaction() -> Problem:
+    """Return a reaction with forbidden pairs, a limit on two doses and at most three of ten switches."""
+    switches = [Categorical(f"s{i}", ["off", "on"]) for i in range(10)]
+    gain = np.random.default_rng(3).normal(size=10)
+    constraints = [
+        "not (solvent == 'water' and catalyst == 'Pd')",
+        "2 * a + b <= 10",
+        "count(" + ", ".join(f"s{i} == 'on'" for i in range(10)) + ") <= 3",
+    ]
+
+    def objective(point: Point) -> float:
+        on = sum(gain[i] for i in range(10) if point[f"s{i}"] == "on")
+        wrong = (point["solvent"] != "water") + (point["catalyst"] != "Pd")
+        return float(on + wrong + (point["a"] - 4) ** 2 / 4 + (point["b"] - 5) ** 2 / 4)
+
+    parameters = [Categorical("solvent", ["water", "oil"]), Categorical("catalyst", ["Pd", "Ni", "Cu"])]
+    parameters += [Real("a", 0, 10), Real("b", 0, 10), *switches]
+    return Problem(Space(parameters, constraints=constraints), objective)
+
+
+PROBLEMS: dict[str, Callable[[], Problem]] = {
+    "pipeline-wine": lambda: pipeline("wine"),
+    "pipeline-iris": lambda: pipeline("iris"),
+    "additives": additives,
+    "blend": blend,
+    "tour": tour,
+    "reaction": reaction,
+}
+
+
+def run(problem: Problem, method: str, seed: int, evaluations: int) -> list[float]:
+    """Return the best value after each evaluation."""
+    if method == "flat":
+        if problem.flat is None:
+            raise InvalidSpace("there is no such space without its structure")
+        optimizer: Any = Bounce(problem.flat, evaluations, seed=seed)
+    elif method == "bounce":
+        optimizer = Bounce(problem.space, evaluations, seed=seed)
+    else:
+        optimizer = baselines.make(method, problem.space, evaluations, seed)
+    best: list[float] = []
+    while not optimizer.done:
+        (trial,) = optimizer.ask()
+        value = problem.objective(trial.point)
+        optimizer.tell(trial, value)
+        best.append(min(value, best[-1]) if best else value)
+    return best
+
+
+def main(
+    seeds: Annotated[str, typer.Option(help="Such as 0-3.")] = "0-3",
+    evaluations: Annotated[int, typer.Option(min=25, help="Evaluations per run.")] = 100,
+    methods: Annotated[str, typer.Option(help="Comma-separated: bounce, flat, tpe, random.")] = "bounce,tpe,random",
+    problems: Annotated[str, typer.Option(help="Comma-separated names; all by default.")] = ",".join(PROBLEMS),
+) -> None:
+    """Print a table."""
+    marks = [mark for mark in MARKS if mark <= evaluations]
+    print("| problem | method | seeds |", " | ".join(map(str, marks)), "|")
+    print("|---|---|---|" + "---|" * len(marks))
+    for name in problems.split(","):
+        problem = PROBLEMS[name]()
+        for method in methods.split(","):
+            try:
+                runs = np.array([run(problem, method, seed, evaluations) for seed in numbers(seeds)])
+            except InvalidSpace:
+                continue
+            error = runs.std(axis=0, ddof=1) / math.sqrt(len(runs)) if len(runs) > 1 else np.full(evaluations, np.nan)
+            cells = [f"{runs[:, m - 1].mean():.4g} ± {error[m - 1]:.2g}" for m in marks]
+            print(f"| {name} | {method} | {len(runs)} |", " | ".join(cells), "|", flush=True)
+
+
+if __name__ == "__main__":
+    typer.run(main)
