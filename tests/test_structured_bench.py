@@ -1,0 +1,37 @@
+"""bench/structured.py: its problems and its runs."""
+
+import math
+
+import numpy as np
+import pytest
+
+import structured
+from bounce.errors import InvalidSpace
+
+
+@pytest.mark.parametrize("name", [name for name in structured.PROBLEMS if not name.startswith("pipeline")])
+def test_a_problem_has_a_value_for_every_point_of_its_space(name: str) -> None:
+    problem = structured.PROBLEMS[name]()
+    points = problem.space.decode(problem.space.sample(20, rng=np.random.default_rng(0)))
+    values = [problem.objective(point) for point in points]
+    assert all(map(math.isfinite, values))
+    assert len(set(values)) > 5
+
+
+def test_a_pipeline_has_only_the_hyperparameters_of_its_family() -> None:
+    pytest.importorskip("sklearn")
+    problem = structured.pipeline("iris")
+    for point in problem.space.decode(problem.space.sample(10, rng=np.random.default_rng(0))):
+        families = {name.partition("_")[0] for name in point if "_" in name}
+        assert families == {point["family"]}
+
+
+def test_a_run_is_the_best_value_so_far_and_a_method_that_cannot_is_refused() -> None:
+    problem = structured.tour()
+    best = structured.run(problem, "random", 0, 30)
+    assert len(best) == 30
+    assert best == sorted(best, reverse=True)
+    with pytest.raises(InvalidSpace, match="takes no permutations"):
+        structured.run(problem, "tpe", 0, 30)
+    with pytest.raises(InvalidSpace):
+        structured.run(problem, "flat", 0, 30)
