@@ -100,7 +100,7 @@ def reaction() -> Problem:
         wrong = (point["solvent"] != "water") + (point["catalyst"] != "Pd")
         return float(on + wrong + (point["a"] - 4) ** 2 / 4 + (point["b"] - 5) ** 2 / 4)
 
-    parameters = [Categorical("solvent", ["water", "oil"]), Categorical("catalyst", ["Pd", "Ni", "Cu"])]
+    parameters: list[Any] = [Categorical("solvent", ["water", "oil"]), Categorical("catalyst", ["Pd", "Ni", "Cu"])]
     parameters += [Real("a", 0, 10), Real("b", 0, 10), *switches]
     return Problem(Space(parameters, constraints=constraints), objective)
 
