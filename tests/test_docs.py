@@ -35,6 +35,7 @@ NOT_RUN = {
     ("cluster.md", "needs the network"),
     ("python.md", "needs MLflow"),
     ("python.md", "needs Weights & Biases"),
+    ("report.md", "needs a browser"),
     ("optuna.md", "needs Ray Tune"),
     ("optuna.md", "needs optuna-integration"),
 }

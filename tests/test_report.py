@@ -180,10 +180,8 @@ def test_the_best_settings_become_a_command(tmp_path: Path) -> None:
 
 
 def test_infeasible_trials_are_marked_where_trials_know_it() -> None:
-    class Judged(Trial):
-        feasible = False
-
-    found = contents._trials([Trial(0, {}, 1.0, state="done"), Judged(1, {}, 2.0, state="done")])
+    judged = [Trial(0, {}, 1.0, state="done"), Trial(1, {}, 2.0, state="done", feasible=False)]
+    found = contents._trials(judged)
     assert _numbers(found["columns"]["infeasible"]).tolist() == [0, 1]
 
 

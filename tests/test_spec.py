@@ -433,6 +433,12 @@ def test_the_example_explains_every_key_and_its_defaults_are_true(tmp_path: Path
         "off",
         "names",
         "count",
+        "when",
+        "members",
+        "at_most",
+        "components",
+        "total",
+        "items",
     ):
         assert re.search(rf"^(#\s+)?\[*{key}\b", text, re.MULTILINE), key
     assert re.search(r"(?m)^# default = ", text)

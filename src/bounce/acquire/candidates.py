@@ -66,7 +66,12 @@ class Seen:
     def fresh(self, z: Codes) -> NDArray[np.bool_]:
         """Return which points may be proposed: unseen ones, and such as the structure allows."""
         unseen = np.array([key not in self.known and key not in self.taken for key in self.keys(z)], dtype=bool)
-        return unseen if self.rules is None else unseen & self.rules.allowed(z)
+        if self.rules is not None:
+            rows = np.flatnonzero(unseen)
+            rows = rows[self.rules.allowed(z[rows], exact=False)]
+            unseen[:] = False
+            unseen[rows] = self.rules.allowed(z[rows])
+        return unseen
 
     def first_fresh(self, z: Codes, n: int, order: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
         """Return the first n unseen and different rows, in some order, without looking further than needed."""
@@ -76,9 +81,11 @@ class Seen:
         for start in range(0, len(order), CHUNK):
             part = order[start : start + CHUNK]
             if self.rules is not None:
-                part = part[self.rules.allowed(z[part])]
+                part = part[self.rules.allowed(z[part], exact=False)]
             for i, key in zip(part.tolist(), self.keys(z[part]), strict=True):
                 if key not in self.known and key not in self.taken and key not in found:
+                    if self.rules is not None and not self.rules.allowed(z[i : i + 1])[0]:
+                        continue
                     found.add(key)
                     rows.append(i)
                     if len(rows) == n:

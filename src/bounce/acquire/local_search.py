@@ -154,10 +154,11 @@ class _Search:
         for row in rows.tolist():
             targets = seen.rules.moves(self.z[row], rng=rng)
             targets = targets[region.distance(targets) <= region.changes]
-            targets = targets[seen.fresh(targets)] if len(targets) else targets
             worth = self.acquisition(targets) if len(targets) else np.empty(0)
-            if len(worth) and worth.max() > self.values[row]:
-                self.z[row], self.values[row] = targets[worth.argmax()], worth.max()
+            better = np.flatnonzero(worth > self.values[row])
+            first = seen.first_fresh(targets, 1, better[np.argsort(-worth[better], kind="stable")])
+            if len(first):
+                self.z[row], self.values[row] = targets[first[0]], worth[first[0]]
                 changed.append(row)
                 if self.k_r is not None:
                     self.k_r[row] = self.kernel.real(Points(self.z[row : row + 1]), self.gp.points)[0]

@@ -136,6 +136,7 @@ def correct(
     """
     from bounce.errors import InvalidInput
     from bounce.optimizer.ledger import UNKNOWN
+    from bounce.spaces.leaves import flattened, folded, leaves
     from bounce.spec.reading import parsed
     from bounce.text import number
 
@@ -146,7 +147,7 @@ def correct(
         error: Any = sem if sem in (None, UNKNOWN) else number(sem)
         if sem is not None and error is None:
             raise InvalidInput(f"the corrected standard error must be a number, such as 0.1, or unknown, not {sem!r}")
-        parameters = {parameter.name: parameter for parameter in opened.space.parameters}
+        parameters = {leaf.name: leaf for leaf in (*leaves(opened.space), *opened.space.parameters)}
         known = {found.id: found for found in opened.trials}
         point: dict[str, Any] | None = None
         for setting in settings or ():
@@ -157,8 +158,13 @@ def correct(
                 raise InvalidInput(
                     f"--set takes NAME=VALUE with the name of a parameter ({', '.join(parameters)}), not {setting!r}"
                 )
-            before = known[trial].point if trial in known else {}
-            point = (point or dict(before)) | {name: parsed(parameters[name], text)}
+            before = flattened(opened.space, known[trial].point) if trial in known else {}
+            point = (point or before) | flattened(opened.space, {name: parsed(parameters[name], text)})
+        if point is not None:
+            point = folded(opened.space, point)
+            set_now = {setting.partition("=")[0].strip() for setting in settings or ()}
+            active = opened.space.active_names(point)
+            point = {name: x for name, x in point.items() if name in active or name in set_now}
         beside: dict[str, Any] | None = None
         for text in outcomes or ():
             name, _, given = text.rpartition("=")

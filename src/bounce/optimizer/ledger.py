@@ -367,13 +367,15 @@ class Ledger:
             except InvalidPoint:
                 codes = None
             if codes is not None:
+                if record.was is None and not record.free:
+                    codes = change.kept(record.codes, codes, trial.point)
                 known = {**record.former, **trial.point}
                 free = tuple(name for name in record.free if name in names)
                 fitted = {name: x for name, x in space.decode(codes[None])[0].items() if name not in free}
                 fitting = replace(trial, point=fitted, state=record.was or trial.state)
                 fitting = replace(fitting, feasible=feasible(space.limits, trial.outcomes))
                 kept = replace(record, trial=fitting, codes=codes, asked_codes=None, was=None, free=free)
-                former = {name: value for name, value in known.items() if name not in names}
+                former = {name: value for name, value in known.items() if name not in fitted and name not in free}
                 ledger.records.append(replace(kept, former=former))
                 if record.was is not None:
                     ledger._told(record.id)

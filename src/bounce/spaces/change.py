@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bounce.errors import InvalidOption, InvalidPoint
+from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space, shown_condition
 
 
@@ -68,6 +69,16 @@ class Change:
             return None
         known = self.defaults | dict(former) | dict(point)
         return {p.name: known[p.name] for p in self.new.parameters if p.name in known}
+
+    def kept(self, before: Codes, codes: Codes, point: Mapping[str, Any]) -> Codes:
+        """Return new codes (D,) with the old ones of parameters that are as they were: decoding may have rounded."""
+        old = {p.name: (p, slot) for p, slot in zip(self.old.parameters, self.old.slots, strict=True)}
+        codes = codes.copy()
+        for parameter, (start, stop) in zip(self.new.parameters, self.new.slots, strict=True):
+            same, slot = old.get(parameter.name, (None, (0, 0)))
+            if same == parameter and parameter.name in point:
+                codes[start:stop] = before[slot[0] : slot[1]]
+        return codes
 
     def _contradicts_fixed(self, point: Mapping[str, Any]) -> bool:
         """Return whether a point has another value than the one that a removed parameter was fixed at."""

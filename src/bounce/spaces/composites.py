@@ -331,7 +331,8 @@ class Permutation(_Members):
     @cached_property
     def variables(self) -> tuple[Binary, ...]:
         """A bit for each pair of items."""
-        return tuple(Binary(f"{self.name}.{i}<{j}"[:1000]) for i, j in self._pairs.T)
+        items = self._members
+        return tuple(Binary(f"{self.name}: {items[i]} before {items[j]}"[:1000]) for i, j in self._pairs.T)
 
     @property
     def size(self) -> int:

@@ -57,6 +57,10 @@ class Space:
             if parameter.name in names:
                 raise InvalidSpace(f"parameter names must be distinct, but {parameter.name!r} appears twice")
             names.add(parameter.name)
+        parts = [v.name for p in parameters if self.is_composite(p) for v in p.variables]
+        twice = next((name for name in parts if name in names or parts.count(name) > 1), None)
+        if twice is not None:
+            raise InvalidSpace(f"{twice!r} is the name of a member and of something else: rename one of them")
         limits = limits_of(self.outcomes)
         for limit in limits:
             if limit.name in names:

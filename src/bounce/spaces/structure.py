@@ -61,7 +61,17 @@ class Function:
                 f"the space has the constraint function {self.name!r}, which a file cannot hold: "
                 "open the study with the space in Python"
             )
-        return np.array([bool(self.call(dict(point))) for point in points], dtype=bool)
+        return np.array([self._holds(point) for point in points], dtype=bool)
+
+    def _holds(self, point: dict[str, Any]) -> bool:
+        assert self.call is not None
+        try:
+            return bool(self.call(dict(point)))
+        except Exception as error:
+            hint = "; an inactive parameter is not in the point: use point.get" if isinstance(error, KeyError) else ""
+            raise InvalidSpace(
+                f"the constraint {self.name!r} raised {type(error).__name__}: {error} for the point {point!r}{hint}"
+            ) from error
 
 
 Constraint = Expression | Function
@@ -211,6 +221,8 @@ class Structure:
             return np.array([variable.decode(code) for code in unique])[of]
         if scale.cells is not None:
             rungs = rounded(own, scale.cells, scale.log, *scale.rungs)
+            if scale.steps is None:  # whole numbers are their own rungs
+                return np.asarray(rungs)
             return np.asarray(float(scale.steps.start) + rungs * float(scale.steps.step))
         if scale.log:
             return np.asarray(np.exp(np.log(scale.low) * (1.0 - own) + np.log(scale.high) * own))
@@ -268,23 +280,24 @@ class Structure:
         codes = self._drawn(n, rng=rng)
         if not self.constraints:
             return codes
-        found = [codes[self.allowed(codes)]]
+        found = [codes[self.allowed(codes, exact=False)]]
         for _ in range(ROUNDS):
             if sum(map(len, found)) >= n:
                 break
             codes = self._drawn(max(n, AT_ONCE), rng=rng)
-            found.append(codes[self.allowed(codes)])
+            found.append(codes[self.allowed(codes, exact=False)])
         rows = np.concatenate(found)[:n]
+        rows = rows[self.allowed(rows)]
         return rows if len(rows) == n else np.concatenate([rows, self._walked(n - len(rows), rng=rng)])
 
     def _walked(self, n: int, *, rng: np.random.Generator) -> Codes:
         """Return points at the ends of random walks from known ones; a step outside is not made."""
-        rows = self.witnesses[rng.integers(0, len(self.witnesses), n)]
+        begun = rows = self.witnesses[rng.integers(0, len(self.witnesses), n)]
         for _ in range(2 * len(self.apart) + 20):
             tried = self._stepped(rows, rng=rng)
-            good = self.allowed(tried)
+            good = self.allowed(tried, exact=False)
             rows = np.where(good[:, None], tried, rows)
-        return rows
+        return np.where(self.allowed(rows)[:, None], rows, begun)
 
     def _stepped(self, rows: Codes, *, rng: np.random.Generator) -> Codes:
         """Return rows with one parameter of each drawn again, or a real moved a little."""

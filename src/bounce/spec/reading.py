@@ -268,6 +268,11 @@ class Table:
         used = trial.point | self._settings(line, said)
         known = [p for p in self._parameters.values() if p.name in trial.point]  # a queued point may leave some open
         differing = [p.name for p in known if _differs(p, used[p.name], trial.point[p.name])]
+        extra = [name for name in used if name not in trial.point]
+        if extra and trial.state == "pending" and not differing:
+            raise self._error(
+                line, f"trial {trial.id} has no {extra[0]!r}, which is inactive with its other settings: empty the cell"
+            )
         if not differing:
             return None
         if trial.state == "pending" and as_used:
@@ -404,12 +409,12 @@ def parsed(parameter: Parameter, cell: str) -> Any:
         if cell.lower() in TRUE + FALSE:
             return cell.lower() in TRUE
         raise InvalidPoint(f"{parameter.name!r} must be true or false, not {cell!r}", parameter=parameter.name)
-    if parameter.type == "permutation":
+    if parameter.type in ("permutation", "subset", "mixture"):
         try:
-            order = json.loads(cell)
+            value = json.loads(cell)
         except ValueError:
-            order = cell
-        return parameter.decode(parameter.encode(order))
+            value = cell
+        return parameter.decode(parameter.encode(value))
     if parameter.type in ("real", "integer"):
         found = number(cell)
         if found is None:

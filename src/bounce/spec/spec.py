@@ -277,6 +277,10 @@ class _Document:
                     raise self.error(f"a start point has no parameter {name!r}", "start", place, name)
                 with self.at("start", place, name):
                     parameters[name].encode(value)
+            with self.at("start", place):
+                _, known, free = space.partial(point)
+                if not free:
+                    space.encode([known])
         return tuple(tables)
 
     def _defaults(self, space: Space) -> dict[str, Any]:
