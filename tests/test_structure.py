@@ -31,8 +31,10 @@ from bounce import (
 )
 from bounce.spaces.change import Change
 from bounce.spaces.leaves import flattened, folded, leaves
+from bounce.spec.spec import load
 from bounce.subspace.embedding import Embedding
 from spaces import generators
+from terminal import Terminal
 
 MEMBERS = ["acid", "base", "salt", "oil", "wax", "dye"]
 
@@ -448,3 +450,70 @@ def test_an_order_can_be_constrained_by_its_pairs() -> None:
     assert space.size == 3
     points = [trial.point["order"] for trial in Bounce(space, 3, seed=0).ask(3)]
     assert all(order.index("heat") < order.index("press") for order in points)
+
+
+LAB = """
+budget = 9
+seed = 0
+[[parameters]]
+name = "solvent"
+type = "categorical"
+choices = ["water", "ether"]
+[[parameters]]
+name = "heat"
+type = "real"
+low = 20
+high = 90
+step = 5
+when = { solvent = "water" }
+[[parameters]]
+name = "additives"
+type = "subset"
+members = ["a", "b", "c"]
+[[parameters]]
+name = "blend"
+type = "mixture"
+components = ["x", "y"]
+step = 0.1
+"""
+
+
+def test_the_command_line_adds_corrects_and_refuses_structured_points(bounce: Terminal) -> None:
+    (bounce.folder / "lab.toml").write_text(LAB)
+    (bounce.folder / "past.csv").write_text(
+        "solvent,heat,additives.a,additives.b,additives.c,blend.x,blend.y,value\n"
+        "water,35,true,,,0.3,0.7,1.5\n"
+        "ether,,false,true,true,1,0,2.5\n"
+    )
+    assert bounce("add", "lab.toml", "past.csv").out == "2 added; 9 left to ask\n"
+    assert bounce("correct", "lab.toml", "0", "--set", "blend.x=0.6", "--set", "blend.y=0.4").code == 0
+    assert bounce("correct", "lab.toml", "0", "--set", 'additives=["b", "c"]').code == 0
+    assert bounce("correct", "lab.toml", "0", "--set", "solvent=ether").code == 0
+    with Study.open(bounce.folder / "lab.db") as study:
+        assert study.trials[0].point == {
+            "solvent": "ether",
+            "additives": ["b", "c"],
+            "blend": {"x": 0.6, "y": 0.4},
+        }
+    said = bounce("correct", "lab.toml", "0", "--set", "heat=35")
+    assert said.code == 2
+    assert "'heat' is inactive here" in said.err
+    asked = bounce("ask", "lab.toml", "-n", "6", "--format", "csv").out.splitlines()
+    row = next(row for row in asked[1:] if ",ether,," in row)
+    (bounce.folder / "told.csv").write_text(f"{asked[0]}\n{row.replace(',ether,,', ',ether,40,')}3\n")
+    said = bounce("tell", "lab.toml", "told.csv")
+    assert said.code == 2
+    assert "which is inactive with its other settings: empty the cell" in said.err
+    (bounce.folder / "told.csv").write_text(f"{asked[0]}\n{row}3\n")
+    assert bounce("tell", "lab.toml", "told.csv").code == 0
+
+
+def test_an_argument_of_an_inactive_parameter_is_left_out(tmp_path: Path) -> None:
+    command = ["echo", "--solvent={solvent}", "--heat={heat}", "{additives}"]
+    text = f"command = {json.dumps(command)}\n{LAB}"
+    (tmp_path / "lab.toml").write_text(text)
+    spec = load(tmp_path / "lab.toml")
+    hot = {"solvent": "water", "heat": 35.0, "additives": ["a"], "blend": {"x": 1.0, "y": 0.0}}
+    cold = {name: x for name, x in hot.items() if name != "heat"} | {"solvent": "ether"}
+    assert "--solvent=water --heat=35.0 '[\"a\"]'" in spec.command_line(hot, tmp_path)
+    assert "--solvent=ether '[\"a\"]'" in spec.command_line(cold, tmp_path)

@@ -10,6 +10,9 @@ import typer
 from bounce.cli.studies import AnyPath, Change, StudyPath, open_study, space_before, table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bounce.spaces.space import Space
     from bounce.spec.reading import Past
     from bounce.study.study import Study
 
@@ -136,8 +139,6 @@ def correct(
     """
     from bounce.errors import InvalidInput
     from bounce.optimizer.ledger import UNKNOWN
-    from bounce.spaces.leaves import flattened, folded, leaves
-    from bounce.spec.reading import parsed
     from bounce.text import number
 
     with open_study(target, study) as opened:
@@ -147,24 +148,8 @@ def correct(
         error: Any = sem if sem in (None, UNKNOWN) else number(sem)
         if sem is not None and error is None:
             raise InvalidInput(f"the corrected standard error must be a number, such as 0.1, or unknown, not {sem!r}")
-        parameters = {leaf.name: leaf for leaf in (*leaves(opened.space), *opened.space.parameters)}
         known = {found.id: found for found in opened.trials}
-        point: dict[str, Any] | None = None
-        for setting in settings or ():
-            name, equals, text = setting.partition("=")
-            if name not in parameters:
-                name, text = name.strip(), text.strip()
-            if not equals or name not in parameters:
-                raise InvalidInput(
-                    f"--set takes NAME=VALUE with the name of a parameter ({', '.join(parameters)}), not {setting!r}"
-                )
-            before = flattened(opened.space, known[trial].point) if trial in known else {}
-            point = (point or before) | flattened(opened.space, {name: parsed(parameters[name], text)})
-        if point is not None:
-            point = folded(opened.space, point)
-            set_now = {setting.partition("=")[0].strip() for setting in settings or ()}
-            active = opened.space.active_names(point)
-            point = {name: x for name, x in point.items() if name in active or name in set_now}
+        point = _corrected(opened.space, known[trial].point if trial in known else {}, settings or ())
         beside: dict[str, Any] | None = None
         for text in outcomes or ():
             name, _, given = text.rpartition("=")
@@ -175,6 +160,31 @@ def correct(
         same = known[trial] == next(found for found in opened.trials if found.id == trial)
         done = "said so already" if same else "is corrected; bounce history shows what was there before"
         print(f"trial {trial} {done}")
+
+
+def _corrected(space: Space, before: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any] | None:
+    """Return a point with some settings corrected, without what they make inactive; None if there are no settings."""
+    from bounce.errors import InvalidInput
+    from bounce.spaces.leaves import flattened, folded, leaves
+    from bounce.spec.reading import parsed
+
+    if not settings:
+        return None
+    parameters = {leaf.name: leaf for leaf in (*leaves(space), *space.parameters)}
+    point, given = flattened(space, before), set[str]()
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if name not in parameters:
+            name, text = name.strip(), text.strip()
+        if not equals or name not in parameters:
+            raise InvalidInput(
+                f"--set takes NAME=VALUE with the name of a parameter ({', '.join(parameters)}), not {setting!r}"
+            )
+        given.add(name)
+        point |= flattened(space, {name: parsed(parameters[name], text)})
+    whole = folded(space, point)
+    active = space.active_names(whole)
+    return {name: x for name, x in whole.items() if name in active or name in given}
 
 
 def retry(

@@ -146,7 +146,7 @@ class Command:
 
     def unnamed(self, names: Sequence[str]) -> list[str]:
         """Return the parameters that no argument shows: the program reads them from its input, or not at all."""
-        named = self._named(dict.fromkeys(names))
+        named = self._named(dict.fromkeys((*names, *self.optional)))
         shown = named | (set(self.flags) if FLAGS in named and FLAGS not in names else set())
         return [name for name in names if name not in shown]
 

@@ -151,7 +151,7 @@ class _Number(Shown):
 class Real(_Number):
     """A real number between two bounds, on a linear or a logarithmic scale.
 
-    With a `step` it is low plus a multiple of the step. With `digits` it is a number with so many digits after the
+    With a `step` it is low plus a multiple of the step. With `digits` it is a number with that many digits after the
     point, on either scale.
     """
 

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bounce.errors import InvalidPoint, InvalidSpace
+from bounce.spaces.constraints import Function, parsed
 from bounce.spaces.kinds import Codes, Kind, Parameter, on_grid
 from bounce.spaces.numbers import rounded
 from bounce.spaces.outcomes import Limit, limits_of
 from bounce.spaces.parameters import COMPOSITES, TYPES, document_of, parameter_from_dict
-from bounce.spaces.structure import Function, Structure, parsed
+from bounce.spaces.structure import Structure
 
 LISTED = 100_000  # points that are counted one by one, where a structure excludes some
 

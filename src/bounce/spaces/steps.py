@@ -56,7 +56,7 @@ class Steps:
 
     @classmethod
     def of_digits(cls, name: str, low: float, high: float, digits: int) -> Steps:
-        """Return the ladder of the numbers between low and high with so many digits after the point."""
+        """Return the ladder of the numbers between low and high with that many digits after the point."""
         if isinstance(digits, bool) or not isinstance(digits, int) or not 0 <= digits <= MOST_DIGITS:
             raise InvalidSpace(
                 f"{name!r}: digits must be a whole number from 0 to {MOST_DIGITS}, not {quoted(digits)}",

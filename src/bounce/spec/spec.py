@@ -29,7 +29,6 @@ from bounce.spaces.space import Space
 from bounce.spec.positions import Path as Keys
 from bounce.spec.positions import lines_of
 from bounce.spec.shorthand import FLAGS, SEVERAL, spread
-from bounce.trial import Scalar
 
 RUN = ("budget", "batch_size", "seed", "direction")  # options at the top of the file
 HOW = ("workers", "timeout", "max_failures", "stop_when")  # how evaluations run
@@ -98,7 +97,7 @@ class Spec:
         """The parameters that may be inactive."""
         return tuple(parameter.name for parameter in self.space.parameters if parameter.when is not None)
 
-    def command_line(self, point: Mapping[str, Scalar], here: Path) -> str:
+    def command_line(self, point: Mapping[str, Any], here: Path) -> str:
         """Return the command for a point, as a line to paste into a shell in the folder `here`.
 
         A program whose arguments do not show the whole point also gets it as a run would: on standard input and in the
