@@ -329,6 +329,14 @@ class Permutation(_Members):
         return np.array(list(itertools.combinations(range(len(self.items)), 2)), dtype=np.intp).T
 
     @cached_property
+    def _counts(self) -> tuple[Codes, Codes]:
+        """What each bit adds to the number of items after an item (pairs, items), and these numbers without bits."""
+        first, second = self._pairs
+        items = np.arange(len(self.items))
+        before, after = (first[:, None] == items).astype(np.float64), (second[:, None] == items).astype(np.float64)
+        return before - after, after.sum(axis=0)
+
+    @cached_property
     def variables(self) -> tuple[Binary, ...]:
         """A bit for each pair of items."""
         items = self._members
@@ -347,12 +355,8 @@ class Permutation(_Members):
 
     def _before(self, codes: Codes) -> NDArray[np.intp]:
         """Return per row and item (n, items) how many items come after it."""
-        first, second = self._pairs
-        after = np.zeros((len(codes), len(self.items)), dtype=np.intp)
-        for bit, (i, j) in zip(codes.T.astype(np.intp), zip(first, second, strict=True), strict=True):
-            after[:, i] += bit
-            after[:, j] += 1 - bit
-        return after
+        gains, start = self._counts
+        return np.rint(codes @ gains + start).astype(np.intp)
 
     def encode(self, value: Any) -> list[float]:
         """Return a bit for each pair of items."""
@@ -375,17 +379,21 @@ class Permutation(_Members):
 
     def moves(self, codes: Codes, *, rng: np.random.Generator) -> Codes:
         """Return what one value (k,) can become: one item elsewhere, or two items exchanged."""
-        order = np.argsort(-self._before(codes[None])[0])
+        order, n = np.argsort(-self._before(codes[None])[0]), len(self.items)
+        places = itertools.permutations(range(n), 2)
+        # One step back is one step forward of the other item. An exchange with i > j is that of j and i.
+        moves = [(i, j, swap) for i, j in places for swap in (False, True) if (j > i + 1 if swap else j != i - 1)]
+        if len(moves) > MOST_MOVES:
+            moves = [moves[k] for k in np.sort(rng.choice(len(moves), MOST_MOVES, replace=False))]
         orders = []
-        for i, j in itertools.permutations(range(len(order)), 2):
-            if j != i - 1:  # one step back is one step forward of the other
-                orders.append(np.insert(np.delete(order, i), j, order[i]))
-            if j > i + 1:
-                swapped = order.copy()
-                swapped[[i, j]] = swapped[[j, i]]
-                orders.append(swapped)
-        rows = self._bits(np.array(orders, dtype=np.intp).reshape(len(orders), len(order)))
-        return _some(np.unique(rows, axis=0), rng=rng)
+        for i, j, swap in moves:
+            items = order.tolist()
+            if swap:
+                items[i], items[j] = items[j], items[i]
+            else:
+                items.insert(j, items.pop(i))
+            orders.append(items)
+        return self._bits(np.array(orders, dtype=np.intp))
 
 
 COMPOSITES = (Subset, Mixture, Permutation)
