@@ -517,3 +517,11 @@ def test_an_argument_of_an_inactive_parameter_is_left_out(tmp_path: Path) -> Non
     cold = {name: x for name, x in hot.items() if name != "heat"} | {"solvent": "ether"}
     assert "--solvent=water --heat=35.0 '[\"a\"]'" in spec.command_line(hot, tmp_path)
     assert "--solvent=ether '[\"a\"]'" in spec.command_line(cold, tmp_path)
+
+
+def test_a_constant_that_a_parameter_never_takes_is_a_typo() -> None:
+    with pytest.raises(InvalidSpace, match=r"compares 'k' with 'watr', which is not one of .*did you mean 'water'"):
+        Space([Categorical("k", ["water", "oil"])], constraints=["k != 'watr'"])
+    Space([Ordinal("n", [1, 2, 4]), Real("x", 0, 1)], constraints=["n in [1, 4]", "x != 0.25"])
+    with pytest.raises(InvalidSpace, match="compares 'n' with 3"):
+        Space([Ordinal("n", [1, 2, 4])], constraints=["n in [1, 3]"])

@@ -79,6 +79,7 @@ class Space:
             object.__setattr__(self, "constraints", parsed(self.constraints, Structure(self).names))
         structure = self.structure
         if structure is not None and not any(isinstance(c, Function) and c.call is None for c in self.constraints):
+            structure.check_constants()
             _ = structure.witnesses  # an error if there are none
 
     def __len__(self) -> int:

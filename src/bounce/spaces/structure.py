@@ -10,6 +10,7 @@ Shapes: codes (n, D) for n points of D variables.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -165,6 +166,23 @@ class Structure:
                 scale = composite._values if parameter.type == "mixture" else (False, True)
                 found[variable.name] = (column, i, variable, np.array(scale))
         return found
+
+    def check_constants(self) -> None:
+        """Refuse an expression that compares a categorical or ordinal parameter with a value that it never takes."""
+        for constraint in self.constraints:
+            for name, constants in constraint.compared.items() if isinstance(constraint, Expression) else ():
+                _, _, variable, table = self._sources[name]
+                if table is None or variable.type not in ("categorical", "ordinal"):
+                    continue
+                values = table.tolist()
+                wrong = [x for x in constants if x not in values]
+                if wrong:
+                    near = difflib.get_close_matches(str(wrong[0]), [str(x) for x in values], n=1)
+                    hint = f"; did you mean {near[0]!r}?" if near else ""
+                    raise InvalidSpace(
+                        f"the constraint {str(constraint)!r} compares {name!r} with {wrong[0]!r}, which is not one of "
+                        f"its values, {values!r}{hint}"
+                    )
 
     @property
     def names(self) -> list[str]:
