@@ -29,11 +29,14 @@ from bounce import (
     Study,
     Subset,
 )
+from bounce.acquire.neighbourhood import Neighbourhood
+from bounce.acquire.rules import Rules
+from bounce.optimizer.model import structured as structured_region
 from bounce.spaces.change import Change
 from bounce.spaces.leaves import flattened, folded, leaves
 from bounce.spec.spec import load
 from bounce.subspace.embedding import Embedding
-from spaces import generators
+from spaces import generators, identity
 from terminal import Terminal
 
 MEMBERS = ["acid", "base", "salt", "oil", "wax", "dye"]
@@ -525,3 +528,32 @@ def test_a_constant_that_a_parameter_never_takes_is_a_typo() -> None:
     Space([Ordinal("n", [1, 2, 4]), Real("x", 0, 1)], constraints=["n in [1, 4]", "x != 0.25"])
     with pytest.raises(InvalidSpace, match="compares 'n' with 3"):
         Space([Ordinal("n", [1, 2, 4])], constraints=["n in [1, 3]"])
+
+
+def test_every_branch_of_a_condition_is_seen_several_times_before_the_model_decides() -> None:
+    families = ["a", "b", "c", "d", "e"]
+    space = Space([Categorical("f", families), *(Real(f"x{f}", 0, 1, when={"f": f}) for f in families)])
+    optimizer = Bounce(space, 100, seed=0)
+    first = optimizer.ask(15)
+    assert all(trial.acquisition is None for trial in first)
+    counts = [sum(trial.point["f"] == family for trial in first) for family in families]
+    assert counts == [3] * 5
+    assert len([t for t in Bounce(space, 20, seed=0).ask(20) if t.acquisition is None]) >= 5
+
+
+def test_what_wakes_up_may_take_any_value_however_small_the_region() -> None:
+    space = Space(
+        [Binary("on"), Real("x", 0, 1, when={"on": True}), Ordinal("n", [1, 2], when={"on": True}), Real("y", 0, 1)]
+    )
+    rules = Rules.of(identity(space))
+    assert rules is not None
+    (off, on) = space.encode([{"on": False, "y": 0.5}, {"on": True, "x": 0.5, "n": 1, "y": 0.5}])
+    narrow = np.array([[0.49, 0.49], [0.51, 0.51]])
+    region = structured_region(Neighbourhood(space, off, 1, narrow), rules)
+    assert region.asleep.tolist() == [1, 2]
+    assert region.box.tolist() == [[0.0, 0.49], [1.0, 0.51]]
+    woken = space.encode([{"on": True, "x": 0.9, "n": 2, "y": 0.5}])
+    assert region.distance(woken).tolist() == [1]  # only the switch counts
+    awake = structured_region(Neighbourhood(space, on, 1, narrow), rules)
+    assert awake.box.tolist() == narrow.tolist()
+    assert not len(awake.asleep)

@@ -165,6 +165,8 @@ def _drawn(region: Neighbourhood, seen: Seen, *, rng: np.random.Generator) -> tu
 
 def _proper(z: Codes, region: Neighbourhood, rules: Rules, *, rng: np.random.Generator) -> Codes:
     """Return candidates that the structure allows: some with other composites, and moves of several variables."""
+    if len(region.asleep):
+        z[:, region.asleep] = region.space.sample(len(z), rng=rng)[:, region.asleep]
     varied = rules.varied(z, region.centre, rng=rng) if rules.structure.composites else z[:0]
     found = rules.proper(np.concatenate([z, varied, rules.moves(region.centre, rng=rng)]))
     return found[region.distance(found) <= region.changes][: len(z)]

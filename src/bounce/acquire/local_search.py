@@ -53,7 +53,10 @@ class Moves:
         """Return the moves of some rows of z that stay in the region, and lead to points of the space."""
         row, column, code = neighbours(region, z[rows])
         changed = z[rows[row], column] != region.centre[column]
-        distance = region.distance(z[rows])[row] - changed + (code != region.centre[column])
+        change = (code != region.centre[column]).astype(np.intp) - changed
+        if len(region.asleep):
+            change[np.isin(column, region.asleep)] = 0
+        distance = region.distance(z[rows])[row] + change
         near = distance <= region.changes
         if rules is not None:
             near &= rules.movable(z[rows], row, column, code)

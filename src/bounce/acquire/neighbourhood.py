@@ -31,10 +31,14 @@ class Neighbourhood:
     changes: int
     box: Array
     method: Method = field(default_factory=Method)
+    asleep: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    """The bins of variables that are inactive at the centre: it has no values of them, so any are as near."""
 
     def distance(self, z: Codes) -> NDArray[np.intp]:
         """Return how many combinatorial bins differ from the centre."""
         columns = self.space.combinatorial
+        if len(self.asleep):
+            columns = np.setdiff1d(columns, self.asleep)
         return np.asarray(np.count_nonzero(z[:, columns] != self.centre[columns], axis=1))
 
 

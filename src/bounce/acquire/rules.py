@@ -50,6 +50,13 @@ class Rules:
         """The bins whose moves may break a constraint."""
         return self.embedding.bin_of[self.structure.constrained]
 
+    def asleep(self, z: Codes) -> NDArray[np.intp]:
+        """Return the bins of variables that are inactive at a latent point (d,)."""
+        if not len(self.structure.switches):
+            return np.empty(0, dtype=np.intp)
+        active = self.structure.active(self.embedding.up(z[None]))[0]
+        return np.unique(self.embedding.bin_of[np.flatnonzero(~active)])
+
     def _down(self, x: Codes) -> Codes:
         return self.embedding.down(x)[0]
 

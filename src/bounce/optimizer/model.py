@@ -23,6 +23,7 @@ from bounce.acquire.doubt import since_progress
 from bounce.acquire.feasibility import Belief, Limits
 from bounce.acquire.maximise import Proposal, Search, propose
 from bounce.acquire.neighbourhood import Neighbourhood
+from bounce.acquire.rules import Rules
 from bounce.gp.fit import cold, fit_and_value, noise_limits, noise_of
 from bounce.gp.kernels import Hyper, Kernel, Metric
 from bounce.gp.linalg import Array
@@ -100,6 +101,18 @@ def nearest_to(centre: Points, latent: Space, points: Points, ids: NDArray[np.in
     d2 += Kernel(latent, ones).real_distance(points, centre)[:, 0]
     nearest = np.lexsort((-ids, d2))[:most]  # of equally near ones, the newest
     return ids[np.sort(nearest)]
+
+
+def structured(region: Neighbourhood, rules: Rules) -> Neighbourhood:
+    """Return a neighbourhood with room for what a structure needs.
+
+    Two members of a composite can be exchanged. What is inactive at the centre may wake up with any value.
+    """
+    asleep = rules.asleep(region.centre)
+    box = region.box.copy()
+    box[:, np.isin(region.space.reals, asleep)] = [[0.0], [1.0]]
+    changes = max(region.changes, 2) if rules.structure.composites else region.changes
+    return replace(region, changes=changes, box=box, asleep=asleep)
 
 
 def errors_of(records: Sequence[Record]) -> Array:
@@ -270,10 +283,9 @@ class Model:
         reals, box = stage.latent.reals, np.empty((2, 0))
         if len(reals):
             box = stage.region.box(centre[reals], hyper.real_lengthscales, cap=self._method.box_cap)
-        changes = stage.region.changes
-        if seen.rules is not None and seen.rules.structure.composites:
-            changes = max(changes, 2)  # fewer leave no room to exchange two members of a composite
-        region = Neighbourhood(stage.latent, centre, changes, box, self._method)
+        region = Neighbourhood(stage.latent, centre, stage.region.changes, box, self._method)
+        if seen.rules is not None:
+            region = structured(region, seen.rules)
         mean = gp.mean(y) if self._method.mean == "constant" else 0.0
         noisy = hyper.noise > NOISY * (hyper.noise + hyper.signal)
         return Search(gp, y - mean, region, seen, believes=noisy and self._method.incumbent == "believed")

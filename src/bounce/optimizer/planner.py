@@ -25,6 +25,7 @@ from bounce.subspace.stages import Stage, Stages
 from bounce.trial import ASKED, VALUED, Trial
 
 INITIAL_POINTS = 5  # (notes, decision 14); more where the first stage has many bins
+PER_BRANCH = 3  # initial points for each value on which conditions depend: with one, a good branch may look bad
 INITIAL_DIMS = 5  # bins of the first stage (notes, decision 14) unless `Method.flat` says so ...
 INITIAL_DIMS_REAL = 2  # ... where every variable is real
 
@@ -87,7 +88,14 @@ class Planner:
         if self.options.initial_points is not None:
             return self.options.initial_points
         flat = self.options.method.flat
-        return max(INITIAL_POINTS, 0 if flat is None else min(self.initial_dims, flat) // 2)
+        usual = max(INITIAL_POINTS, 0 if flat is None else min(self.initial_dims, flat) // 2)
+        return max(usual, min(PER_BRANCH * self._branches, self.options.budget // 4))
+
+    @property
+    def _branches(self) -> int:
+        """The most values that a parameter has on which others depend; 0 if there are no conditions."""
+        structure = self.space.structure
+        return 0 if structure is None else int(self.space.cardinalities[structure.switches].max(initial=0))
 
     def first(self, *, rng: np.random.Generator) -> Head:
         """Return the head of a run that begins."""
