@@ -200,6 +200,11 @@ def test_a_composite_has_as_many_values_as_it_says_and_reaches_them_all(paramete
     assert reached == drawn
 
 
+def test_the_variables_of_a_mixture_are_its_fractions() -> None:
+    (first, *_) = Mixture("m", ["a", "b"], total=100, step=25).variables
+    assert [first.decode(code) for code in first.all_codes()] == [0.0, 25.0, 50.0, 75.0, 100.0]
+
+
 def test_permutations_are_as_far_apart_as_pairs_are_in_another_order() -> None:
     parameter = Permutation("p", list(range(6)))
     rng = np.random.default_rng(0)

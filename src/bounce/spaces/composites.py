@@ -221,9 +221,8 @@ class Mixture(_Members):
 
     @cached_property
     def variables(self) -> tuple[Ordinal, ...]:
-        """The number of steps of each component."""
-        levels = range(self._parts + 1)
-        return tuple(Ordinal(f"{self.name}.{component}"[:1000], levels) for component in self.components)
+        """The fraction of each component; its code is the number of steps."""
+        return tuple(Ordinal(f"{self.name}.{component}"[:1000], self._values) for component in self.components)
 
     @property
     def size(self) -> int:
