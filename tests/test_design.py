@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bounce import Bounce, Categorical, Real, Space
-from bounce.acquire.design import latin
+from bounce import Bounce, Categorical, Integer, Real, Space
+from bounce.acquire.design import centred, latin
 from bounce.spaces.kinds import GRID
 from spaces import mixed, spaces
 
@@ -30,6 +30,29 @@ def test_a_latin_design_has_points_of_the_space_in_every_part_of_each_range(spac
         else:  # a border may lie within a code
             assert (codes >= np.floor(borders[:-1] * cardinality)).all()
             assert (codes <= borders[1:] * cardinality).all()
+
+
+@given(spaces(), st.integers(1, 20))
+def test_a_centred_design_has_its_first_numbers_in_the_middle_and_nothing_else_changed(space: Space, n: int) -> None:
+    before = latin(space, n, seed=0)
+    z = centred(space, before)
+    assert space.holds(z)
+    np.testing.assert_array_equal(z[1:], before[1:])
+    for j, (kind, cardinality) in enumerate(zip(space.kinds, space.cardinalities.tolist(), strict=True)):
+        if kind == "real":
+            assert z[0, j] == 0.5
+        elif kind == "ordinal":
+            assert abs(z[0, j] - (cardinality - 1) / 2) <= 0.5
+        else:
+            assert z[0, j] == before[0, j]
+
+
+@pytest.mark.parametrize("n", [3, 60], ids=["no embedding", "embedded"])
+def test_a_run_begins_in_the_middle_of_the_ranges(n: int) -> None:
+    numbers = [Real("rate", 1e-4, 1.0, log=True), *(Integer(f"i{j}", 0, 8) for j in range(n))]
+    first = Bounce(Space([*numbers, Categorical("c", list("abc"))]), 20, seed=0).ask()[0].point
+    assert first["rate"] == pytest.approx(1e-2)
+    assert all(first[f"i{j}"] == 4 for j in range(n))
 
 
 @pytest.mark.parametrize("batch", [1, 2, 9])

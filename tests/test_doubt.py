@@ -5,7 +5,7 @@ import pytest
 
 from bounce import Bounce
 from bounce.acquire import doubt
-from bounce.acquire.doubt import doubted, since_progress
+from bounce.acquire.doubt import doubted, earned, since_progress
 from bounce.gp.fit import cold, fit
 from bounce.gp.kernels import Kernel
 from bounce.gp.points import Points
@@ -16,7 +16,7 @@ from spaces import binary, rows
 
 
 def test_a_doubting_point_keeps_what_matters_and_changes_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doubt, "TOLERANCES", (0.1,))
+    never_random(monkeypatch)
     space = binary(16)
     z = rows(space, 120)
     y = standardized(z[:, :4].sum(axis=1))
@@ -26,6 +26,61 @@ def test_a_doubting_point_keeps_what_matters_and_changes_the_rest(monkeypatch: p
     assert point is not None
     assert (point[:4] == centre[:4]).all()
     assert np.count_nonzero(point[4:]) >= 3
+
+
+def never_random(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no doubting point be without a tolerance."""
+    monkeypatch.setattr(doubt, "RANDOM", 10**9)
+
+
+def test_a_tolerance_that_was_earned_lets_more_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    never_random(monkeypatch)
+    space = binary(24)
+    z = rows(space, 60)
+    y = standardized(z.sum(axis=1))  # everything matters: what changes costs
+    gp = GP.at(Kernel(space, fit(space, Points(z), y, [cold(space)], Method())), Points(z))
+    centre, changed = np.zeros(24), []
+    for power in (0, 2, 4):
+        point = doubted(gp, y, space, centre, earned=power, rng=np.random.default_rng(1))
+        changed.append(0 if point is None else int(np.count_nonzero(point)))
+    assert changed[0] < changed[1] < changed[2]
+
+
+@pytest.mark.parametrize(
+    ("values", "doubting", "times"),
+    [
+        ([], "", 0),
+        ([3.0, 1.0, 1.0, 1.0], "...D", 1),
+        ([3.0, 1.0, 1.0, 1.0], "..DD", 2),
+        ([3.0, 1.0, 1.0, 2.0, 1.0], "..DDD", 1),  # one that cost something takes one away
+        ([3.0, 1.0, 2.0, 2.0, 1.0], "..DDD", 1),  # but no more than there is
+        ([3.0, 1.0, 1.0, np.nan], "..DD", 0),  # a failure costs something
+        ([3.0, 2.0, 2.0, 1.0, 1.0], "..D.D", 1),  # only what came since the last progress counts
+        ([3.0, *[1.0] * 20], "..D" + "D" * 18, 6),
+    ],
+)
+def test_doubt_earns_a_larger_tolerance_where_it_costs_nothing(values: list[float], doubting: str, times: int) -> None:
+    assert earned(np.array(values), np.array([mark == "D" for mark in doubting], dtype=bool)) == times
+
+
+@pytest.mark.slow
+def test_a_plateau_is_crossed_sooner_with_an_earned_tolerance() -> None:
+    """On LeadingOnes each step needs one bit among those that change nothing."""
+
+    def levels(tolerance: str) -> float:
+        reached = 0.0
+        for seed in range(4):
+            opt = Bounce(binary(40), 80, seed=seed, method={"tolerance": tolerance})
+            while not opt.done:
+                (trial,) = opt.ask()
+                bits = [trial.point[f"x{i}"] for i in range(40)]
+                opt.tell(trial, -float(bits.index(False) if False in bits else 40))
+            assert opt.best is not None
+            assert opt.best.value is not None
+            reached -= opt.best.value
+        return reached / 4
+
+    assert levels("earned") > levels("fixed")
 
 
 @pytest.mark.parametrize(

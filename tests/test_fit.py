@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from scipy.special import gammaln
-from scipy.stats import gamma, multivariate_normal
+from scipy.stats import gamma, multivariate_normal, norm
 
 from bounce import Binary, Categorical, Ordinal, Space
 from bounce.gp.fit import LENGTHSCALE_PRIOR, LogPosterior, cold, fit
@@ -215,6 +215,56 @@ def test_a_fit_apart_tells_what_matters_from_what_does_not() -> None:
     assert category > 2 * bits
     assert len(fit(space, Points(z), y, [cold(space)], SHARED).combinatorial_lengthscales) == 1
     assert len(fit(binary(8), Points(z[:, 2:]), y, [cold(binary(8))], APART).combinatorial_lengthscales) == 1
+
+
+# Noise or short lengthscales
+
+GAMMA, SCALED, EITHER = (Method(lengthscale_prior=name) for name in ("gamma", "scaled", "either"))
+
+
+def noisy_bits(n: int, sd: float, *, seed: int = 0) -> tuple[Space, Array, Array]:
+    """Return a space of 40 bits, points near one another, and their number of ones with noise, standardised."""
+    rng = np.random.default_rng(seed)
+    z = (rng.random((n, 40)) < 0.25).astype(float)
+    return binary(40), z, standardized(z.sum(axis=1) + sd * rng.standard_normal(n))
+
+
+def same(one: Hyper, other: Hyper) -> bool:
+    return all(np.array_equal(getattr(one, f.name), getattr(other, f.name)) for f in fields(Hyper))
+
+
+def test_the_scaled_prior_is_log_normal_around_twice_the_root_of_the_number_of_bins() -> None:
+    space = binary(9)
+    z = rows(space, 10)
+    gamma_prior, scaled = (LogPosterior(space, Points(z), wave(z), method) for method in (GAMMA, SCALED))
+    shape, rate = LENGTHSCALE_PRIOR
+    for length in (0.7, 6.0, 20.0):
+        theta = gamma_prior.pack(replace(hyper(space), combinatorial_lengthscales=np.array([length])))
+        instead = norm(math.log(6.0), 1.0).logpdf(math.log(length)) - gamma(shape, scale=1 / rate).logpdf(length)
+        assert scaled(theta)[0] - gamma_prior(theta)[0] == pytest.approx(instead, rel=1e-9)
+
+
+def test_what_short_lengthscales_and_noise_explain_alike_is_called_noise() -> None:
+    """Under the paper's prior, lengthscales below one bit make every value an exact one."""
+    space, z, y = noisy_bits(40, 6.0)
+    exact, found = (fit(space, Points(z), y, [cold(space)], method) for method in (GAMMA, EITHER))
+    assert found.noise > 0.5 * (found.noise + found.signal)
+    assert np.median(found.combinatorial_lengthscales) > 2.0
+    assert exact.noise < found.noise
+    beliefs = GP.at(Kernel(space, found), Points(z)).posterior(Points(z), y)[0]
+    assert beliefs.min() > 0.6 * y.min()  # the lowest value was lucky
+
+
+def test_values_without_noise_are_fitted_under_the_prior_of_the_paper() -> None:
+    space, z, y = noisy_bits(40, 0.0)
+    assert same(*(fit(space, Points(z), y, [cold(space)], method) for method in (EITHER, GAMMA)))
+
+
+def test_few_values_and_a_noise_that_is_given_are_fitted_under_the_prior_of_the_paper() -> None:
+    space, z, y = noisy_bits(19, 6.0)
+    assert same(*(fit(space, Points(z), y, [cold(space)], method) for method in (EITHER, GAMMA)))
+    space, z, y = noisy_bits(40, 6.0)
+    assert same(*(fit(space, Points(z), y, [cold(space)], method, fixed=0.3) for method in (EITHER, GAMMA)))
 
 
 # Noise that is known

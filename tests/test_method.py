@@ -172,6 +172,9 @@ CASES = {
     "failures": Case(binary(12), 12, objective=lambda i, point: None if i == 4 else ones(point)),
     "lengthscales": Case(Space([*binary(6).parameters, *levels(6, 5).parameters]), 12),
     "spread": Case(binary(12), 16, other=0.1),
+    "lengthscale_prior": Case(
+        binary(20), 28, wide(20), lambda i, point: ones(point) + 20.0 * math.sin(7.0 * i * i), base=Method(doubt=None)
+    ),
     "real_lengthscales": Case(reals(4), 16, objective=lambda i, point: sphere(point), other="tied"),
     "noise_floor": Case(Space([Binary("b"), *reals(2).parameters]), 20, objective=lambda i, point: sphere(point)),
     "real_noise_floor": Case(reals(3), 12, other=0.3),
@@ -185,6 +188,9 @@ CASES = {
     "design": Case(binary(12), 6),
     "caution": Case(binary(12), 12),
     "doubt": Case(binary(12), 20, objective=lambda i, point: 1.0),
+    "tolerance": Case(
+        binary(40), 60, objective=lambda i, point: -float([*point.values(), False].index(False)), other="fixed"
+    ),
     "incumbent": Case(
         binary(12), 24, objective=lambda i, point: ones(point) + 3.0 * math.sin(7.0 * i * i), other="believed"
     ),

@@ -62,6 +62,11 @@ class Method:
     """With a lengthscale per bin, the standard deviation of their logs around the mean of their kind. The paper
     has one lengthscale for all. More is better on plateaus and worse with noise."""
 
+    lengthscale_prior: Literal["either", "scaled", "gamma"] = "either"
+    """The prior of combinatorial lengthscales: Γ(1.5, 0.1) (paper); log-normal around twice the root of the number of
+    bins ("scaled"); or the second where it explains at least 20 values mostly by noise, and else the first. Under the
+    first, short lengthscales explain noise as well as noise does, and the model believes a lucky value. NUMBERS"""
+
     real_lengthscales: Literal["tied", "apart"] = "apart"
     """The lengthscales of reals: tied to their mean where there are 2 to 20 real bins and no categorical ones, or each
     with a prior of its own (paper), which lets a fit to few values call one variable rough and all others flat. Tied,
@@ -115,9 +120,10 @@ class Method:
 
     # What to try next (room acquire)
 
-    design: Literal["latin", "sobol"] = "latin"
-    """The initial design: a Latin hypercube over all variables, which sees every category where there is room, or a
-    Sobol sequence for the reals and uniform draws for the others (paper). Not measured alone."""
+    design: Literal["centred", "latin", "sobol"] = "centred"
+    """The initial design: a Latin hypercube over all variables, which sees every category where there is room, with the
+    reals and ordinals of its first point in the middle of their ranges; such a hypercube as it is; or a Sobol sequence
+    for the reals and uniform draws for the others (paper). NUMBERS"""
 
     caution: float = 1.4
     """Where no bin is real, standard deviations are multiplied by this; 1 trusts the model as it is (paper). labs50
@@ -127,6 +133,10 @@ class Method:
     """After some evaluations without progress, every how many of them change all variables that the model believes not
     to matter; None for never (paper). LeadingOnes after 100 evaluations, 3 seeds: from 299 to 292; royal road after
     200: from 7.0 to 4.3 incomplete blocks."""
+
+    tolerance: Literal["earned", "fixed"] = "earned"
+    """How much worse the model may expect a doubting point to be than the best one: four times as much for each one
+    before it that cost nothing, or always the same. The paper has no such points. NUMBERS"""
 
     incumbent: Literal["believed", "value"] = "value"
     """What a proposal is to improve on: the lowest posterior mean where the fitted noise is large (`NOISY` in
@@ -195,6 +205,7 @@ class Method:
             bend=False,
             failures="ignored",
             lengthscales="shared",
+            lengthscale_prior="gamma",
             real_lengthscales="apart",
             flat=None,
             arrival="half",
@@ -208,6 +219,7 @@ class Method:
             restart="forget",
             caution=1.0,
             doubt=None,
+            tolerance="fixed",
             doubt_best=False,
             real_moves=False,
             search="full",
@@ -223,11 +235,13 @@ class Method:
         return cls(
             bend=False,
             lengthscales="per-kind",
+            lengthscale_prior="gamma",
             real_lengthscales="apart",
             flat=None,
             arrival="half",
             design="sobol",
             doubt=None,
+            tolerance="fixed",
         )
 
     @classmethod

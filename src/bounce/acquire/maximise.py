@@ -59,6 +59,8 @@ class Search:
     seen: Seen
     stalled: int = 0
     """How many trials there have been without progress."""
+    earned: int = 0
+    """How often the doubting points among them have earned a larger tolerance."""
     limits: Limits | None = None
     """What is known about limits on outcomes, if there are any."""
     believes: bool = False
@@ -257,7 +259,7 @@ class _Batch:
         if every is None or stalled < PATIENCE or stalled % every:
             return False
         region, rules = search.region, search.seen.rules
-        z = doubted(search.gp, search.y, region.space, region.centre, rules, rng=self.rng)
+        z = doubted(search.gp, search.y, region.space, region.centre, rules, earned=search.earned, rng=self.rng)
         if z is None or not search.seen.fresh(z[None])[0]:
             return False
         if search.limits is not None and not search.limits.allow(z, search.region.centre):

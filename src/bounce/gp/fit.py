@@ -1,7 +1,8 @@
 """The fit: hyperparameters of the highest posterior density, by L-BFGS with analytic gradients.
 
 Targets are standardised. The prior mean is zero, or the constant of highest likelihood (`Method.mean`). The priors
-are those of the paper (appendix "Implementation details"), as densities of the natural parameters (notes, decision 7).
+are those of the paper (appendix "Implementation details"), as densities of the natural parameters (notes, decision 7),
+except that of the combinatorial lengthscales (`Method.lengthscale_prior`), which is a density of their logs.
 The noise variance of an observation is the fitted one, unless it is known.
 
 Shapes: n points, y (n,) targets, θ the parameters of the fit.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +30,11 @@ from bounce.spaces.space import Space
 LENGTHSCALE_PRIOR = (1.5, 0.1)
 SIGNAL_PRIOR = (1.5, 0.5)
 NOISE_PRIOR = (1.1, 0.1)
+# A combinatorial lengthscale under `Method.lengthscale_prior` "scaled": its median in roots of the number of such bins,
+# since squared distances are sums over bins, and the standard deviation of its log.
+SCALED_PRIOR = (2.0, 1.0)
+MOSTLY = 0.5  # the share of noise in the fitted variance above which "either" prefers this prior ...
+ENOUGH = 20  # ... from so many values on: fewer are explained by noise also where there is none
 # Wide enough never to bind on the paper's problems; they keep L-BFGS away from overflow.
 LENGTHSCALE_BOUNDS = (5e-3, 1e3)
 SIGNAL_BOUNDS = (1e-3, 1e3)
@@ -100,8 +107,9 @@ class LogPosterior:
     θ = (log ℓ_c … | η … | log ℓ_r … | log σ² | log noise | ρ); the parts that a space lacks are left out. There is one
     ℓ_c, or one for each combinatorial kind; with a lengthscale per bin, that of bin j is ℓ_c·exp(s·η_j), where η_j is
     standard normal and s is `Method.spread` (`Method.lengthscales`). Tied ℓ_r are log-normal around their mean, which
-    has the prior of a single one (`Method.real_lengthscales`). `known` (n,) are the noise variances of observations
-    that are known, NaN for the others; `fixed` is the noise variance of these, where it is not to be fitted.
+    has the prior of a single one (`Method.real_lengthscales`). `Method.lengthscale_prior` is that of ℓ_c. `known` (n,)
+    are the noise variances of observations that are known, NaN for the others; `fixed` is the noise variance of these,
+    where it is not to be fitted.
     """
 
     def __init__(
@@ -130,6 +138,7 @@ class LogPosterior:
         self.positive = np.delete(np.arange(self.at + self.n_real + 2), np.arange(self.groups, self.at))
         few = 1 < self.n_real <= TIED_REALS and Kind.CATEGORICAL not in kinds
         self.tied = few and method.real_lengthscales == "tied"
+        self.scaled = method.lengthscale_prior == "scaled"
         self.reals, self.bin_of_real = points.reals(space)
         self.index: NDArray[np.intp] | None = None
         if self.own:
@@ -210,6 +219,12 @@ class LogPosterior:
         natural = np.exp(theta[self.positive])
         shape, rate = self.priors
         slopes, logs = (shape - 1.0) - rate * natural, _log_gamma(natural, shape, rate)
+        if self.scaled and self.combinatorial:
+            kinds = slice(0, self.groups)
+            median, deviation = SCALED_PRIOR
+            away = (theta[kinds] - math.log(median * math.sqrt(len(self.space.combinatorial)))) / deviation
+            slopes[kinds] = -away / deviation
+            logs[kinds] = -0.5 * away**2 - math.log(deviation) - 0.5 * math.log(2.0 * math.pi)
         if self.tied:
             reals = slice(self.groups, self.groups + self.n_real)
             own = theta[self.at : self.at + self.n_real]
@@ -298,7 +313,8 @@ def fit(
     fixed: float | None = None,
 ) -> Hyper:
     """Return the hyperparameters of the highest posterior found from some starts; the noise is as in `LogPosterior`."""
-    return fit_and_value(space, points, y, starts, method, known=known, fixed=fixed)[0]
+    hyper, _ = fit_and_value(space, points, y, starts, method, known=known, fixed=fixed)
+    return settled(space, points, y, hyper, method, known=known, fixed=fixed)
 
 
 def fit_and_value(
@@ -311,8 +327,29 @@ def fit_and_value(
     known: Array | None = None,
     fixed: float | None = None,
 ) -> tuple[Hyper, float]:
-    """Return the same, and the log posterior."""
+    """Return the same before it is settled, and the log posterior."""
     return maximised(LogPosterior(space, points, y, method, known=known, fixed=fixed), starts)
+
+
+def settled(
+    space: Space,
+    points: Points,
+    y: Array,
+    hyper: Hyper,
+    method: Method,
+    *,
+    known: Array | None = None,
+    fixed: float | None = None,
+) -> Hyper:
+    """Return a fit, or that under the other prior if it explains the values mostly by noise (`Method`)."""
+    other = replace(method, lengthscale_prior="scaled")
+    unclear = method.lengthscale_prior == "either" and fixed is None and len(y) >= ENOUGH
+    if not unclear or not len(space.combinatorial):
+        return hyper
+    long = np.full_like(hyper.combinatorial_lengthscales, SCALED_PRIOR[0] * math.sqrt(len(space.combinatorial)))
+    starts = [hyper, replace(hyper, combinatorial_lengthscales=long, noise=0.5)]
+    found, _ = fit_and_value(space, points, y, starts, other, known=known)
+    return found if found.noise > MOSTLY * (found.noise + found.signal) else hyper
 
 
 def maximised(posterior: LogPosterior, starts: Sequence[Hyper]) -> tuple[Hyper, float]:

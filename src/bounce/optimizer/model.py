@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bounce.acquire.candidates import Seen
-from bounce.acquire.doubt import since_progress
+from bounce.acquire.doubt import earned, since_progress
 from bounce.acquire.feasibility import Belief, Limits
 from bounce.acquire.maximise import Proposal, Search, propose
 from bounce.acquire.neighbourhood import Neighbourhood
 from bounce.acquire.rules import Rules
-from bounce.gp.fit import cold, fit_and_value, noise_limits, noise_of
+from bounce.gp.fit import cold, fit_and_value, noise_limits, noise_of, settled
 from bounce.gp.kernels import Hyper, Kernel, Metric
 from bounce.gp.linalg import Array
 from bounce.gp.points import Points
@@ -150,7 +150,9 @@ class Model:
             best = float(np.min(search.y[held], initial=np.inf))
             search = replace(search, limits=Limits(beliefs, best) if beliefs else None)
         if self._method.doubt is not None:
-            search = replace(search, stalled=_stalled(head, records, sign, bool(self._limits)) + len(drafts))
+            stalled, won = _stalled(head, records, sign, bool(self._limits))
+            steady = self._method.tolerance == "fixed"
+            search = replace(search, stalled=stalled + len(drafts), earned=0 if steady else won)
         return head, propose(search, self._pending(head, records, drafts), n, rng=rng)
 
     def _data(self, head: Head, records: Sequence[Record], sign: float) -> Data:
@@ -215,7 +217,7 @@ class Model:
             y = targets(data.values[base], method)
             known, fixed = data.noise(base, method, self._noise)
             known = None if known is None else known[place]
-            best: tuple[float, float, Hyper] | None = None
+            best: tuple[float, float, Hyper, Array] | None = None
             for bend in self._bends(head, known):
                 t, jacobian = bent(y, bend)
                 starts = self._starts(head) if best is None else [best[2]]
@@ -224,9 +226,10 @@ class Model:
                 )
                 value += jacobian * len(few) / len(base)
                 if best is None or value > best[0]:
-                    best = value, bend, hyper
+                    best = value, bend, hyper, t[place]
             assert best is not None
-            _, bend, hyper = best
+            _, bend, hyper, t = best
+            hyper = settled(data.latent, data.points[few], t, hyper, method, known=known, fixed=fixed)
             logger.debug("fit to %d observations: %s", len(few), hyper)
             beliefs = {} if head.fit is None else head.fit.beliefs
             tells = int(data.tells.max()) + 1
@@ -312,9 +315,15 @@ def ranked(
     return order, np.array([bool(record.trial.feasible) for record in found], dtype=bool)
 
 
-def _stalled(head: Head, records: Sequence[Record], sign: float, limited: bool) -> int:
-    """Return how many trials after the initial design have come without progress; only those that keep limits count."""
+def _stalled(head: Head, records: Sequence[Record], sign: float, limited: bool) -> tuple[int, int]:
+    """Return how many trials after the initial design have come without progress, and what doubt has earned in them.
+
+    Only values that keep the limits count as progress.
+    """
     asked = [r.trial for r in records if r.spent and r.trial.restart == head.stage.restart]
     without = [trial.value is None or (limited and not trial.feasible) for trial in asked]
-    values = [np.nan if no else sign * (t.value or 0.0) for t, no in zip(asked, without, strict=True)]
-    return min(since_progress(np.array(values)), len(asked) - head.design.used)
+    values = np.array([np.nan if no else sign * (t.value or 0.0) for t, no in zip(asked, without, strict=True)])
+    stalled = min(since_progress(values), len(asked) - head.design.used)
+    doubting = np.array([t.acquisition is None and t.state != "pending" for t in asked], dtype=np.bool_)
+    doubting[: len(asked) - stalled] = False
+    return stalled, earned(values, doubting)

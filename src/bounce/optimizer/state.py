@@ -45,6 +45,7 @@ NEW_IN_2: dict[str, Any] = {  # fields of a trial that version 1 did not have
     "was": None,
     "former_point": None,
 }
+WITHOUT = {"lengthscale_prior": "gamma", "tolerance": "fixed", "design": "latin"}  # what the default of version 4 did
 PLAIN = {
     "targets": "raw",
     "caution": 1.0,
@@ -373,8 +374,10 @@ def upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
             "head": _head_of_1(state["head"]),
             "trials": [upgraded_trial(trial, 1) for trial in state["trials"]],
         }
-    elif state.get("version") == 4:  # only trials have something new
-        state = {**state, "version": VERSION, "trials": [upgraded_trial(trial, 4) for trial in state["trials"]]}
+    elif state.get("version") == 4:
+        trials = [upgraded_trial(trial, 4) for trial in state["trials"]]
+        options = {**state["options"], "method": _method_of_4(state["options"]["method"])}
+        state = {**state, "version": VERSION, "options": options, "trials": trials}
     elif state.get("version") in (2, 3):  # options that were not there yet have their defaults
         trials = [upgraded_trial(trial, state["version"]) for trial in state["trials"]]
         options = {**state["options"], "method": _method_of_3(state["options"]["method"])}
@@ -398,6 +401,13 @@ def _options_of_1(options: Mapping[str, Any]) -> dict[str, Any]:
     """Version 1 bundled four choices as `robust`."""
     kept = {name: x for name, x in options.items() if name != "robust"}
     return kept | {"method": _method_of_3("default" if options["robust"] else PLAIN)}
+
+
+def _method_of_4(method: str | Mapping[str, Any]) -> str | dict[str, Any]:
+    """Version 4 had a default without three of today's choices; a run continues with the one it began with."""
+    if isinstance(method, str):
+        return dict(WITHOUT) if method == "default" else method
+    return {**(WITHOUT if method.get("base", "default") == "default" else {}), **method}
 
 
 def _method_of_3(method: str | Mapping[str, Any]) -> str | dict[str, Any]:
