@@ -17,6 +17,7 @@ from bounce.optimizer.ledger import Outcome
 from runs import drive, facts, ones, sphere, through_json
 from spaces import binary, mixed, reals
 
+BEFORE = {"lengthscale_prior": "gamma", "design": "latin", "tolerance": "fixed"}  # the default of version 4 has these
 KINDS = pytest.mark.parametrize("space", [binary(8), mixed(2), reals(3)], ids=["binary", "mixed", "real"])
 
 
@@ -251,6 +252,21 @@ def test_a_state_of_version_3_continues_bit_for_bit(space: Space) -> None:
     assert again.options["noise"] == "auto"
     assert json.dumps(again.state_dict()) == json.dumps(opt.state_dict())
     assert facts(drive(again)) == facts(drive(opt))
+
+
+@pytest.mark.parametrize(
+    ("method", "then"),
+    [
+        ("default", BEFORE),
+        ("paper", "paper"),
+        ({"caution": 1.0}, {**BEFORE, "caution": 1.0}),
+        ({"base": "paper", "caution": 1.4}, Method.of({"base": "paper", "caution": 1.4}).document()),
+    ],
+)
+def test_a_state_of_version_4_keeps_its_default(method: Any, then: Any) -> None:
+    state = Bounce(binary(6), 10, seed=0).state_dict()
+    old = {**state, "version": 4, "options": {**state["options"], "method": method}}
+    assert Bounce.from_state_dict(old).options["method"] == then
 
 
 # What the model recommends

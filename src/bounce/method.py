@@ -65,7 +65,8 @@ class Method:
     lengthscale_prior: Literal["either", "scaled", "gamma"] = "either"
     """The prior of combinatorial lengthscales: Γ(1.5, 0.1) (paper); log-normal around twice the root of the number of
     bins ("scaled"); or the second where it explains at least 20 values mostly by noise, and else the first. Under the
-    first, short lengthscales explain noise as well as noise does, and the model believes a lucky value. NUMBERS"""
+    first, short lengthscales explain noise as well as noise does, and the model believes a lucky value. With a noise of
+    20 % of the range of good values, true value of `pbo-ising-triangular` after 100 evaluations, 3 seeds: 122 to 98."""
 
     real_lengthscales: Literal["tied", "apart"] = "apart"
     """The lengthscales of reals: tied to their mean where there are 2 to 20 real bins and no categorical ones, or each
@@ -123,7 +124,8 @@ class Method:
     design: Literal["centred", "latin", "sobol"] = "centred"
     """The initial design: a Latin hypercube over all variables, which sees every category where there is room, with the
     reals and ordinals of its first point in the middle of their ranges; such a hypercube as it is; or a Sobol sequence
-    for the reals and uniform draws for the others (paper). NUMBERS"""
+    for the reals and uniform draws for the others (paper). With the middle, `mixint-rosenbrock` after 25, 50 and 100
+    evaluations, 3 seeds: from 4450, 1642 and 361 to 1764, 988 and 264; after 100, other problems are level."""
 
     caution: float = 1.4
     """Where no bin is real, standard deviations are multiplied by this; 1 trusts the model as it is (paper). labs50
@@ -136,7 +138,8 @@ class Method:
 
     tolerance: Literal["earned", "fixed"] = "earned"
     """How much worse the model may expect a doubting point to be than the best one: four times as much for each one
-    before it that cost nothing, or always the same. The paper has no such points. NUMBERS"""
+    before it that cost nothing, or always the same. The paper has no such points. LeadingOnes after 50 and 100
+    evaluations, 4 seeds: from 303.9 and 292.8 to 302.0 and 288.7."""
 
     incumbent: Literal["believed", "value"] = "value"
     """What a proposal is to improve on: the lowest posterior mean where the fitted noise is large (`NOISY` in
