@@ -15,6 +15,7 @@ from bounce.gp.linalg import Array
 from bounce.gp.points import Points
 from bounce.gp.targets import standardized
 from bounce.method import Method
+from bounce.optimizer import model
 from bounce.optimizer.model import Data
 from bounce.spaces.parameters import Codes
 from runs import drive, facts, ones, sphere, through_json
@@ -245,3 +246,20 @@ def test_the_noise_of_a_run_stays_above_its_floor(method: str, least: float, wat
     drive(Bounce(space, 20, seed=0, method=method), sphere)
     noise = [hyper.noise for hyper in watched.fits]
     assert least * (1 - 1e-12) <= min(noise) < 2 * least
+
+
+@pytest.mark.parametrize(("n", "tied"), [(6, True), (60, False)], ids=["no embedding", "embedded"])
+def test_few_reals_are_tied_but_not_the_bins_of_many(n: int, tied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    methods: list[Method] = []
+
+    def fitted(*given: Any, **others: Any) -> tuple[Hyper, float]:
+        methods.append(given[4])
+        return fit_and_value(*given, **others)
+
+    monkeypatch.setattr(model, "fit_and_value", fitted)
+    opt = Bounce(reals(n), 12, seed=0)
+    while not opt.done:
+        (trial,) = opt.ask()
+        opt.tell(trial, sphere(trial.point))
+    assert methods
+    assert {method.real_lengthscales == "tied" for method in methods} == {tied}

@@ -24,7 +24,7 @@ from bounce.spaces.space import Space
 TOLERANCE = 0.1  # in standard deviations of the targets
 GROWTH = 4.0  # of the tolerance, for each doubting point that cost nothing
 MOST = 6  # times the tolerance grows; targets differ by less
-RANDOM = 4  # one in so many points has no tolerance
+RANDOM = 4  # one point in this number has no tolerance
 PATIENCE = 6  # evaluations without progress before the first doubt
 PROGRESS = 0.01  # of the distance from the best value to the median: what is less is not progress
 

@@ -34,7 +34,7 @@ NOISE_PRIOR = (1.1, 0.1)
 # since squared distances are sums over bins, and the standard deviation of its log.
 SCALED_PRIOR = (2.0, 1.0)
 MOSTLY = 0.5  # the share of noise in the fitted variance above which "either" prefers this prior ...
-ENOUGH = 20  # ... from so many values on: fewer are explained by noise also where there is none
+ENOUGH = 20  # ... from this number of values on: fewer are explained by noise also where there is none
 # Wide enough never to bind on the paper's problems; they keep L-BFGS away from overflow.
 LENGTHSCALE_BOUNDS = (5e-3, 1e3)
 SIGNAL_BOUNDS = (1e-3, 1e3)

@@ -37,6 +37,7 @@ from bounce.optimizer.state import Fit, Head, Record, evidence, ranks
 from bounce.spaces.outcomes import Limit
 from bounce.spaces.space import Space
 from bounce.subspace.embedding import Embedding
+from bounce.subspace.stages import Stage
 from bounce.trial import VALUED
 
 logger = logging.getLogger("bounce")
@@ -215,6 +216,7 @@ class Model:
             few = data.nearest(base, method.nearest_fit if len(data.latent.reals) else method.nearest)
             place = np.searchsorted(base, few)
             y = targets(data.values[base], method)
+            fitting = _fitting(method, head.stage)
             known, fixed = data.noise(base, method, self._noise)
             known = None if known is None else known[place]
             best: tuple[float, float, Hyper, Array] | None = None
@@ -222,14 +224,14 @@ class Model:
                 t, jacobian = bent(y, bend)
                 starts = self._starts(head) if best is None else [best[2]]
                 hyper, value = fit_and_value(
-                    data.latent, data.points[few], t[place], starts, method, known=known, fixed=fixed
+                    data.latent, data.points[few], t[place], starts, fitting, known=known, fixed=fixed
                 )
                 value += jacobian * len(few) / len(base)
                 if best is None or value > best[0]:
                     best = value, bend, hyper, t[place]
             assert best is not None
             _, bend, hyper, t = best
-            hyper = settled(data.latent, data.points[few], t, hyper, method, known=known, fixed=fixed)
+            hyper = settled(data.latent, data.points[few], t, hyper, fitting, known=known, fixed=fixed)
             logger.debug("fit to %d observations: %s", len(few), hyper)
             beliefs = {} if head.fit is None else head.fit.beliefs
             tells = int(data.tells.max()) + 1
@@ -301,6 +303,12 @@ class Model:
         if drafts:
             pending = pending.joined(points_of(stage.embedding, np.stack([draft.codes for draft in drafts])))
         return pending[slice(-PENDING_MOST, None)]
+
+
+def _fitting(method: Method, stage: Stage) -> Method:
+    """Return the method of a fit in a stage: bins of many reals, most of which may not matter, are not tied."""
+    sparse = not stage.embedding.is_input and not len(stage.latent.combinatorial)
+    return replace(method, real_lengthscales="apart") if sparse else method
 
 
 def ranked(

@@ -45,7 +45,12 @@ NEW_IN_2: dict[str, Any] = {  # fields of a trial that version 1 did not have
     "was": None,
     "former_point": None,
 }
-WITHOUT = {"lengthscale_prior": "gamma", "tolerance": "fixed", "design": "latin"}  # what the default of version 4 did
+WITHOUT = {  # what the default of version 4 did
+    "lengthscale_prior": "gamma",
+    "real_lengthscales": "apart",
+    "tolerance": "fixed",
+    "design": "latin",
+}
 PLAIN = {
     "targets": "raw",
     "caution": 1.0,
@@ -404,7 +409,7 @@ def _options_of_1(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _method_of_4(method: str | Mapping[str, Any]) -> str | dict[str, Any]:
-    """Version 4 had a default without three of today's choices; a run continues with the one it began with."""
+    """Version 4 had a default without four of today's choices; a run continues with the one it began with."""
     if isinstance(method, str):
         return dict(WITHOUT) if method == "default" else method
     return {**(WITHOUT if method.get("base", "default") == "default" else {}), **method}
