@@ -257,9 +257,10 @@ def test_few_reals_are_tied_but_not_the_bins_of_many(n: int, tied: bool, monkeyp
         return fit_and_value(*given, **others)
 
     monkeypatch.setattr(model, "fit_and_value", fitted)
-    opt = Bounce(reals(n), 12, seed=0)
-    while not opt.done:
+    opt = Bounce(reals(n), 100, seed=0)
+    for _ in range(12):
         (trial,) = opt.ask()
         opt.tell(trial, sphere(trial.point))
     assert methods
+    assert opt.stage.embedding.is_input == tied
     assert {method.real_lengthscales == "tied" for method in methods} == {tied}
