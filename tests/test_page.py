@@ -184,6 +184,41 @@ def test_the_page_fits_a_phone_and_both_colours(opened: Browser, width: int, dar
     assert (sum(map(int, ground[4:-1].split(","))) < 150) == dark
 
 
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (1200, True)])
+def test_on_paper_pictures_have_the_width_of_the_page_and_are_ink_on_white(
+    opened: Browser, page: Path, width: int, dark: bool
+) -> None:
+    opened.size(width, 844, dark=dark)
+    opened.open(page.as_uri())
+    for _ in range(2):
+        opened.run("dispatchEvent(new Event('beforeprint'))")
+        found = opened.run(
+            "return [...document.querySelectorAll('.plot')].map(box => [box.clientWidth, box.querySelector('canvas').width,"
+            " +box.querySelector('svg').getAttribute('viewBox').split(' ')[2]])"
+        )
+        assert len(found) > 15
+        assert all(box == view and canvas == 3 * box for box, canvas, view in found)
+        assert max(box for box, _, _ in found) == 690
+        assert opened.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        opened.run("dispatchEvent(new Event('afterprint'))")
+        opened.wait_for(f"return document.querySelector('#progress svg').viewBox.baseVal.width === {width - 32}")
+    ground = opened.run("return getComputedStyle(document.body).backgroundColor")
+    assert (ground != "rgb(255, 255, 255)") == dark
+    assert opened.errors() == []
+
+
+def test_on_paper_the_settings_of_the_best_trial_are_unfolded(window: Browser, tmp_path: Path) -> None:
+    study = Study.open(space=Space([Binary(f"x{i}") for i in range(30)]), budget=10, seed=0)
+    study.tell(study.ask(2), [1.0, 2.0])
+    out = tmp_path / "many.html"
+    out.write_text(document(content(Source("many", study, None, str), None)), encoding="utf-8")
+    window.open(out.as_uri())
+    unfolded = "return document.querySelector('#best details').open"
+    assert not window.run(unfolded)
+    assert window.run(f"dispatchEvent(new Event('beforeprint')); {unfolded}")
+    assert not window.run(f"dispatchEvent(new Event('afterprint')); {unfolded}")
+
+
 @pytest.mark.slow
 def test_a_large_study_is_limited_to_what_can_be_used(window: Browser, tmp_path: Path) -> None:
     space = Space([Integer(f"x{i}", 0, 50) for i in range(200)])

@@ -4,6 +4,7 @@
 const AXES = 12, LINES = 2000, TABLE = 10, CLASSES = 8;
 const $ = id => document.getElementById(id);
 const reduced = () => matchMedia("(max-width: 600px)").matches;
+const printing = () => document.documentElement.classList.contains("printing");
 let D, T, P, n, sign, view = {chosen: null, brushes: new Map(), hover: -1}, mask, rank, redraws = [], inks;
 
 // Elements
@@ -145,7 +146,7 @@ function colours() {
   const style = getComputedStyle(document.documentElement);
   inks = Object.fromEntries(["ground", "panel", "line", "ink", "soft", "grid", "blue", "orange", "green", "dot", "low", "high"]
     .map(name => [name, style.getPropertyValue("--" + name).trim()]));
-  inks.dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  inks.dark = !printing() && matchMedia("(prefers-color-scheme: dark)").matches;
 }
 const hex = c => [1, 3, 5].map(i => parseInt(c.slice(i, i + 2), 16));
 function blend(from, to, t) {
@@ -166,7 +167,7 @@ function picture(parent, {height, left = 52, right = 12, top = 10, bottom = 24, 
   self.redraw = () => {
     const width = box.clientWidth;
     if (!width) return;
-    const ratio = Math.min(3, window.devicePixelRatio || 1);
+    const ratio = printing() ? 3 : Math.min(3, window.devicePixelRatio || 1);
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
     const ink = canvas.getContext("2d");
@@ -702,10 +703,10 @@ function search() {
   here.append(make("p", {}, `Now: ${s.target_dim} bins for ${s.dimensions} variables; trust region: ${region.join(", ") || "the whole space"}.`));
   const grid = make("div", {class: "grid"});
   here.append(grid);
-  chart(grid, "Bins", [["bins", T.bins, inks.blue]]);
-  if (T.radius.some(x => x > 0)) chart(grid, "Trust region: combinatorial bins that may change", [["radius", T.radius, inks.blue]]);
-  if (T.side.some(x => x > 0)) chart(grid, "Trust region: share of the range of reals", [["side", T.side, inks.blue]]);
-  chart(grid, "Seconds of each ask and evaluation", [["ask", T.ask, inks.blue], ["evaluation", T.eval, inks.orange]], true);
+  chart(grid, "Bins", [["bins", T.bins, "blue"]]);
+  if (T.radius.some(x => x > 0)) chart(grid, "Trust region: combinatorial bins that may change", [["radius", T.radius, "blue"]]);
+  if (T.side.some(x => x > 0)) chart(grid, "Trust region: share of the range of reals", [["side", T.side, "blue"]]);
+  chart(grid, "Seconds of each ask and evaluation", [["ask", T.ask, "blue"], ["evaluation", T.eval, "orange"]], true);
   const bins = D.importance ? D.importance.bins : [];
   if (bins.length) {
     const leaf = (b, tag = "li") => make(tag, {}, make("span", {class: "share"}, percent(b.total)), names(b.names));
@@ -730,11 +731,11 @@ function chart(grid, title, series, log = false) {
   picture(cell, {height: 150, label: title, tabindex: "-1", paint: self => {
     axes(self, ticks(first, last, 3).map(x => [last > first ? (x - first) / (last - first) : 0.5, String(x)]), (log ? logTicks(low, high) : ticks(low, high, 3)).map(x => [y(x), compact(x, 3)]));
     for (const [, xs, colour] of series) {
-      self.ink.fillStyle = colour;
+      self.ink.fillStyle = inks[colour];
       for (let i = 0; i < n; i++) if (usable(xs[i]) && state(i) !== "added") point(self.ink, self.X(u(i)), self.Y(y(xs[i])), "value", n > 1000 ? 1 : 1.8);
     }
   }});
-  if (series.length > 1) cell.append(make("div", {class: "row"}, ...series.map(([name, , colour]) => key("value", colour, name))));
+  if (series.length > 1) cell.append(make("div", {class: "row"}, ...series.map(([name, , colour]) => key("value", inks[colour], name))));
 }
 
 function rest() {
@@ -782,7 +783,23 @@ read(JSON.parse($("content").textContent));
 show();
 let width = innerWidth;
 addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; again(); } });
-addEventListener("beforeprint", () => { for (const each of redraws) { each.drawn = true; each.redraw(); } });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { show(); });
+// On paper: the width of a sheet, ink on white, and the settings of the best trial although they are folded away.
+let unfolded = [];
+addEventListener("beforeprint", () => {
+  if (printing()) return;
+  document.documentElement.classList.add("printing");
+  unfolded = [...document.querySelectorAll("#best details:not([open])")];
+  for (const each of unfolded) each.open = true;
+  hover(-1);
+  colours();
+  for (const each of redraws) { each.drawn = true; each.redraw(); }
+});
+addEventListener("afterprint", () => {
+  document.documentElement.classList.remove("printing");
+  for (const each of unfolded) each.open = false;
+  colours();
+  again();
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (!printing()) show(); });
 if (D.live) live();
 })();
