@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bounce import Binary, Categorical, Integer, Real, Space, Study
+from bounce import Binary, Categorical, Integer, Permutation, Real, Space, Study
 from bounce.cli.pictures import _Making
 from bounce.report.content import Source, content
 from bounce.report.document import document
@@ -193,8 +194,8 @@ def test_on_paper_pictures_have_the_width_of_the_page_and_are_ink_on_white(
     for _ in range(2):
         opened.run("dispatchEvent(new Event('beforeprint'))")
         found = opened.run(
-            "return [...document.querySelectorAll('.plot')].map(box => [box.clientWidth, box.querySelector('canvas').width,"
-            " +box.querySelector('svg').getAttribute('viewBox').split(' ')[2]])"
+            "return [...document.querySelectorAll('.plot')].map(box => [box.clientWidth,"
+            " box.querySelector('canvas').width, +box.querySelector('svg').getAttribute('viewBox').split(' ')[2]])"
         )
         assert len(found) > 15
         assert all(box == view and canvas == 3 * box for box, canvas, view in found)
@@ -217,6 +218,31 @@ def test_on_paper_the_settings_of_the_best_trial_are_unfolded(window: Browser, t
     assert not window.run(unfolded)
     assert window.run(f"dispatchEvent(new Event('beforeprint')); {unfolded}")
     assert not window.run(f"dispatchEvent(new Event('afterprint')); {unfolded}")
+
+
+def test_the_effect_of_an_order_is_drawn_and_long_labels_do_not_meet(window: Browser, tmp_path: Path) -> None:
+    choices = [f"a rather long name {i}" for i in range(4)]
+    space = Space([Permutation("order", ["cut", "drill", "paint"]), Categorical("c", choices)])
+    study = Study.open(space=space, budget=30, seed=0)
+    points = space.decode(space.sample(20, rng=np.random.default_rng(0)))
+    study.add(points, [float(point["order"][0] == "drill") for point in points])
+    out = tmp_path / "order.html"
+    out.write_text(document(content(Source("order", study, None, str), study.importance())), encoding="utf-8")
+    window.size(1200, 900)
+    window.open(out.as_uri())
+    heads = window.run("return [...document.querySelectorAll('#effects h3')].map(h => h.textContent)")
+    assert {"order: cut before drill", "order: drill before paint", "c"} <= set(heads)
+    for picture in ("#effects", "#trials"):
+        cell = f"[...document.querySelectorAll('{picture} .grid > div')].find(d => d.textContent.startsWith('c'))"
+        window.run(f"{cell}.scrollIntoView()")
+        window.wait_for(f"return {cell}.querySelector('svg').children.length")
+        boxes = window.run(
+            f"return [...{cell}.querySelectorAll('text')].filter(t => t.textContent.startsWith('a '))"
+            ".map(t => t.getBoundingClientRect()).map(b => [b.left, b.right])"
+        )
+        assert len(boxes) == 4
+        assert all(one[1] < other[0] for one, other in pairwise(boxes))
+    assert window.errors() == []
 
 
 @pytest.mark.slow

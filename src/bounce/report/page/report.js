@@ -1,7 +1,7 @@
 // The report of a study: plain SVG and canvas. Every text is set as text, never as markup.
 "use strict";
 (() => {
-const AXES = 12, LINES = 2000, TABLE = 10, CLASSES = 8;
+const AXES = 12, LINES = 2000, TABLE = 10, CLASSES = 8, LETTER = 6.5; // LETTER: pixels of a label's letter
 const $ = id => document.getElementById(id);
 const reduced = () => matchMedia("(max-width: 600px)").matches;
 const printing = () => document.documentElement.classList.contains("printing");
@@ -83,10 +83,10 @@ function valueAt(p, u) {
   return p.whole ? Math.round(x) : x;
 }
 const textOf = (p, x) => p.choices ? (x === 65535 ? "" : p.choices[x]) : shown(x);
-function marks(p, most = 6) {
+function marks(p, most = 6, width = Infinity) {
   if (p.choices) {
-    const step = Math.ceil(p.choices.length / most);
-    return p.choices.map((text, i) => [(i + 0.5) / p.choices.length, short(text, 12)]).filter((_, i) => i % step === 0);
+    const step = Math.ceil(p.choices.length / most), fits = Math.floor(width * step / p.choices.length / LETTER);
+    return p.choices.map((text, i) => [(i + 0.5) / p.choices.length, short(text, Math.max(3, Math.min(12, fits)))]).filter((_, i) => i % step === 0);
   }
   return (p.log ? logTicks(p.low, p.high) : ticks(p.low, p.high)).map(x => [place(p, x), compact(x)]);
 }
@@ -450,15 +450,14 @@ function effects() {
   const low = Math.min(...all), high = Math.max(...all), y = v => high > low ? (v - low) / (high - low) : 0.5;
   const byName = new Map(D.parameters.map(p => [p.name, p]));
   for (const effect of I.effects.slice(0, AXES)) {
-    const p = byName.get(effect.name);
-    if (!p) continue;
+    const p = byName.get(effect.name) || {choices: effect.values}; // the order of two items has no column
     const cell = make("div", {}, make("h3", {}, short(effect.name)));
     grid.append(cell);
     picture(cell, {height: 150, label: `Effect of ${effect.name}: from ${shown(Math.min(...effect.mean), 4)} to ${shown(Math.max(...effect.mean), 4)}`, tabindex: "-1", paint: self => {
       const listed = effect.values.length;
       const at = i => p.choices ? (i + 0.5) / listed : Math.min(1, Math.max(0, place(p, effect.values[i])));
       const step = Math.ceil(listed / 5);
-      const xs = p.choices ? effect.values.map((v, i) => [at(i), short(String(v), 10)]).filter((_, i) => i % step === 0) : marks(p, 4);
+      const xs = p.choices ? effect.values.map((v, i) => [at(i), short(String(v), Math.max(3, Math.min(10, Math.floor(self.w * step / listed / LETTER))))]).filter((_, i) => i % step === 0) : marks(p, 4);
       axes(self, xs, ticks(low, high, 3).map(v => [y(v), compact(v, 3)]));
       const order = [...effect.values.keys()];
       if (p.choices && p.type !== "ordinal") {
@@ -649,7 +648,7 @@ function slice(grid, p) {
   const self = picture(cell, {height: 170, label: `Value against ${p.name}. Arrow keys move from trial to trial.`, paint});
   const where = i => Number.isNaN(T.value[i]) || Number.isNaN(p.u[i]) ? null : [self.X(p.u[i] + (p.choices ? spread(i) / p.choices.length : 0)), self.Y(valuePlace(i))];
   function paint() {
-    axes(self, marks(p, 4), valueMarks());
+    axes(self, marks(p, 4, self.w), valueMarks());
     const range = view.brushes.get(p.name);
     if (range) self.svg.append(draw("rect", {class: "brush", x: self.X(range[0]), width: self.X(range[1]) - self.X(range[0]), y: self.top, height: self.h}));
     const ink = self.ink, size = n > 1000 ? 1.5 : 2.2;
