@@ -220,6 +220,29 @@ def test_on_paper_the_settings_of_the_best_trial_are_unfolded(window: Browser, t
     assert not window.run(f"dispatchEvent(new Event('afterprint')); {unfolded}")
 
 
+def test_outcomes_are_shown_with_their_limits(window: Browser, tmp_path: Path) -> None:
+    space = Space([Real("x", 0, 1)], constraints=["x <= 0.9"], outcomes=["mass <= 2"])
+    study = Study.open(space=space, budget=10, seed=0)
+    x = np.linspace(0.05, 0.85, 10).tolist()
+    study.add([{"x": each} for each in x], x, constraints=[{"mass": 4 * each} for each in x])
+    out = tmp_path / "limits.html"
+    out.write_text(document(content(Source("limits", study, None, str), None)), encoding="utf-8")
+    window.size(1200, 900)
+    window.open(out.as_uri())
+    assert "mass <= 2.00.2kept" in window.run("return document.getElementById('best').textContent")
+    assert "x <= 0.9" in window.run("return document.getElementById('versions').textContent")
+    for place in ("#trials .wide", "#trials .grid > :last-child"):
+        _box(window, f"{place} .plot")
+        assert window.run(f"return document.querySelectorAll('{place} .limit').length") == 1
+    window.run("document.querySelector('#trials button[aria-label=\"Select a range of mass\"]').focus()")
+    window.press("Enter")
+    assert window.run(SELECTED) == "5 of 10 trials selected: mass from 1.8 to 3.4"
+    window.run("document.querySelector('#progress .plot').focus()")
+    window.press("ArrowRight")
+    assert "mass = 0.2" in window.run(TIP)
+    assert window.errors() == []
+
+
 def test_the_effect_of_an_order_is_drawn_and_long_labels_do_not_meet(window: Browser, tmp_path: Path) -> None:
     choices = [f"a rather long name {i}" for i in range(4)]
     space = Space([Permutation("order", ["cut", "drill", "paint"]), Categorical("c", choices)])

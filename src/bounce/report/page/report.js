@@ -99,7 +99,7 @@ function read(content) {
   for (const [name, column] of Object.entries(D.trials.columns)) T[name] = unpack(column);
   n = T.id.length;
   sign = D.direction === "maximize" ? -1 : 1;
-  P = D.parameters.filter(p => p.values);
+  P = [...D.parameters, ...D.outcomes].filter(p => p.values);
   for (const p of P) { p.x = unpack(p.values); p.u = Float32Array.from(p.x, x => place(p, x)); }
   const order = [...T.value.keys()].filter(i => !Number.isNaN(T.value[i])).sort((a, b) => sign * (T.value[a] - T.value[b]));
   rank = new Float32Array(n).fill(NaN);
@@ -108,7 +108,10 @@ function read(content) {
   D.range = valueRange(order);
   const names = new Set(P.map(p => p.name));
   if (view.chosen) view.chosen = view.chosen.filter(name => names.has(name));
-  if (!view.chosen || !view.chosen.length) view.chosen = P.slice(0, reduced() ? 6 : AXES).map(p => p.name);
+  if (!view.chosen || !view.chosen.length) {
+    const most = reduced() ? 6 : AXES, outcomes = D.outcomes.slice(0, most / 3);
+    view.chosen = [...P.filter(p => p.type !== "outcome").slice(0, most - outcomes.length), ...outcomes].map(p => p.name);
+  }
   for (const name of view.brushes.keys()) if (name !== null && !names.has(name)) view.brushes.delete(name);
   view.hover = -1;
   remask();
@@ -404,6 +407,7 @@ function best() {
   const here = section("best", "Best configuration");
   if (!D.best) { here.append(make("p", {}, "No trial has a value yet.")); return; }
   here.append(make("p", {}, `Trial ${D.best.id}, value ${D.best.value}` + (D.best.sem ? ` ± ${D.best.sem}` : "") + "."));
+  if (D.best.outcomes.length) here.append(table(["limit", "measured", ""], D.best.outcomes, [1]));
   if (D.best.command !== null) here.append(make("p", {class: "soft"}, "As a command:"), make("pre", {}, D.best.command));
   const rows = D.best.rows.map(([name, text]) => [name, text]);
   const whole = table(["parameter", "value"], rows);
@@ -555,7 +559,7 @@ function choose(here, changed) {
 
 let changed = () => {};
 function parallel() {
-  const here = section("trials", "All trials", "Each line is a trial; strong lines are good ones. Drag along an axis to select a range, click it to clear. With the keyboard: Tab to an axis, Enter, then the arrow keys (with Shift, only the upper end).");
+  const here = section("trials", "All trials", `Each line is a trial; strong lines are good ones. ${D.outcomes.length ? "Dashes: limits of an outcome. " : ""}Drag along an axis to select a range, click it to clear. With the keyboard: Tab to an axis, Enter, then the arrow keys (with Shift, only the upper end).`);
   choose(here, () => changed());
   const holder = make("div"), slices = make("div", {class: "grid"});
   here.append(holder, make("div", {class: "row", id: "selection", role: "status"}), make("div", {id: "chosen"}), make("h3", {}, "Value against each parameter"), slices);
@@ -621,6 +625,7 @@ function coordinates(holder) {
     g.append(draw("line", {class: "axis", x1: x, x2: x, y1: self.top, y2: self.top + self.h}));
     g.append(draw("text", {class: "name", x, y: k % 2 ? 10 : 24, "text-anchor": k === 0 ? "start" : k === many - 1 ? "end" : "middle"}, both(name, 14)));
     for (const [u, text] of p ? marks(p, 5) : valueMarks()) g.append(draw("text", {x: x + 3, y: self.Y(u) + 4, "paint-order": "stroke", stroke: inks.ground, "stroke-width": 3}, text));
+    for (const limit of p && p.limits || []) g.append(draw("path", {class: "limit", d: `M${x - 9},${self.Y(place(p, limit))}h18`}));
     if (range) g.append(draw("rect", {class: "brush", x: x - 7, width: 14, y: self.Y(range[1]), height: Math.max(2, self.Y(range[0]) - self.Y(range[1]))}));
     self.svg.append(g);
   }
@@ -650,6 +655,7 @@ function slice(grid, p) {
   function paint() {
     axes(self, marks(p, 4, self.w), valueMarks());
     const range = view.brushes.get(p.name);
+    for (const x of p.limits || []) self.svg.append(draw("path", {class: "limit", d: `M${self.X(place(p, x))},${self.top}v${self.h}`}));
     if (range) self.svg.append(draw("rect", {class: "brush", x: self.X(range[0]), width: self.X(range[1]) - self.X(range[0]), y: self.top, height: self.h}));
     const ink = self.ink, size = n > 1000 ? 1.5 : 2.2;
     for (const pass of [0, 1]) for (let i = 0; i < n; i++) {
@@ -745,6 +751,7 @@ function rest() {
   for (const command of D.resume) resume.append(make("pre", {}, command));
   const versions = section("versions", "Versions and options");
   versions.append(table(["", ""], D.versions), make("h3", {}, "Options of the run"), table(["option", "value"], D.options));
+  if (D.constraints.length) versions.append(make("h3", {}, "Constraints of the space"), ...D.constraints.map(text => make("pre", {}, text)));
 }
 
 // All together
