@@ -120,6 +120,8 @@ def optuna(problem: Problem, budget: int, seed: int, sampler: str) -> Iterator[M
     """Yield what a sampler of Optuna finds with violations as constraints."""
     import optuna
 
+    from bounce.integrations.optuna import BounceSampler
+
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     limits = problem.space.limits
 
@@ -129,7 +131,12 @@ def optuna(problem: Problem, budget: int, seed: int, sampler: str) -> Iterator[M
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = getattr(optuna.samplers, sampler)(seed=seed, constraints_func=violations)
+        own = sampler == "BounceSampler"
+        made = (
+            BounceSampler(budget=budget, seed=seed, constraints_func=violations)
+            if own
+            else getattr(optuna.samplers, sampler)(seed=seed, constraints_func=violations)
+        )
         study = optuna.create_study(sampler=made)
         for _ in range(budget):
             trial = study.ask()
@@ -153,11 +160,12 @@ def _suggested(trial: Any, parameter: Any) -> Any:
 METHODS: dict[str, Callable[[Problem, int, int], Iterator[Measured]]] = {
     "bounce": bounce,
     "bounce, penalty": penalty,
+    "bounce in optuna": lambda problem, budget, seed: optuna(problem, budget, seed, "BounceSampler"),
     "optuna gp": lambda problem, budget, seed: optuna(problem, budget, seed, "GPSampler"),
     "optuna tpe": lambda problem, budget, seed: optuna(problem, budget, seed, "TPESampler"),
     "random": uniform,
 }
-NEEDS = {"optuna gp": ("optuna", "torch"), "optuna tpe": ("optuna",)}
+NEEDS = {"bounce in optuna": ("optuna",), "optuna gp": ("optuna", "torch"), "optuna tpe": ("optuna",)}
 
 
 def trace(problem: Problem, found: Iterator[Measured]) -> list[float]:

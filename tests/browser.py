@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 FLAGS = [
@@ -57,8 +58,12 @@ class Browser:
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         request = Request(self._base + path, data, {"Content-Type": "application/json"}, method=method)
-        with urlopen(request, timeout=120) as answer:
-            return json.load(answer)["value"]
+        try:
+            with urlopen(request, timeout=120) as answer:
+                return json.load(answer)["value"]
+        except HTTPError as error:
+            said = json.load(error)["value"]["message"].splitlines()[0]
+            raise AssertionError(f"{path}: {said}") from None
 
     def open(self, address: str) -> None:
         """Open a page and wait until it is loaded."""

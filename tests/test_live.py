@@ -196,6 +196,17 @@ def test_a_notebook_is_updated_at_the_end_of_a_run_that_fails(notebook: Handle) 
     assert "4 of 6 finished: 3 done, 1 failed" in notebook.shown[-1]
 
 
+def test_a_run_that_is_stopped_says_why_and_not_how_long_it_will_take(notebook: Handle) -> None:
+    study = Study.open(space=binary(6), budget=20, seed=0)
+    study.run(count_ones, progress=True, callbacks=[lambda trial: study.stop("that is <b>enough</b>")])
+    assert "so far, stopped: that is &lt;b&gt;enough&lt;/b&gt;" in notebook.shown[-1]
+    assert "left</td>" not in notebook.shown[-1]
+    shown_before = len(notebook.shown)
+    study.run(count_ones, progress=True, stop_when="no improvement in 2 evaluations")
+    assert "stopped" not in notebook.shown[shown_before]
+    assert "stopped: the last" in notebook.shown[-1]
+
+
 def test_a_notebook_is_not_updated_faster_than_people_read(notebook: Handle) -> None:
     now = [100.0]
     study = Study.open(space=binary(6), budget=20, seed=0)

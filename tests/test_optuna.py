@@ -420,13 +420,60 @@ def test_a_pruner_that_splits_a_study_does_not_disturb() -> None:
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
-def test_infeasible_trials_are_worse_than_all_feasible_ones_by_violation(direction: str) -> None:
-    broken = {1: 3.0, 2: 1.0, 4: 2.0}
+def test_constraints_that_all_trials_have_are_limits_of_the_optimizer(direction: str) -> None:
+    broken = {1: 3.0, 2: math.inf, 4: 2.0}
     sign = 1 if direction == "minimize" else -1
     sampler = BounceSampler(
         seed=0,
         search_space=MIXED,
         constraints_func=lambda trial: (broken.get(trial.number, -1.0), -5.0),
+    )
+    study = optuna.create_study(sampler=sampler, direction=direction)
+    study.optimize(lambda trial: suggested(trial) and sign * -10.0 * trial.number, n_trials=7)
+    opt = optimizer_of(sampler, study)
+    assert [trial.value for trial in opt.trials[:7]] == [sign * -10.0 * i for i in range(7)]
+    assert [trial.feasible for trial in opt.trials[:7]] == [i not in broken for i in range(7)]
+    assert list(opt.trials[1].outcomes.values()) == [3.0, -5.0]
+    assert opt.best is not None
+    assert opt.best.value == sign * -60.0
+
+
+def test_a_pruned_trial_without_constraints_has_no_value_where_others_have_them() -> None:
+    def stopped(trial: Any) -> float:
+        suggested(trial)
+        if trial.number == 2:
+            trial.report(-1.0, 0)
+            raise optuna.TrialPruned
+        trial.set_constraint("mass", float(trial.number % 2) - 0.5)
+        return float(trial.number)
+
+    if not hasattr(optuna.Trial, "set_constraint"):
+        pytest.skip("new in Optuna 5")
+    sampler = BounceSampler(seed=0, search_space=MIXED)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(stopped, n_trials=5)
+    opt = optimizer_of(sampler, study)
+    assert [trial.state for trial in opt.trials] == ["added", "done", "failed", "done", "done", "pending"]
+    assert [trial.feasible for trial in opt.trials] == [True, False, None, False, True, None]
+
+
+def test_constraints_bound_what_is_proposed() -> None:
+    """The best point without the constraint breaks it: the search finds the edge, and stays mostly within."""
+    sampler = BounceSampler(budget=30, seed=0, constraints_func=lambda trial: [0.5 - trial.params["x"]])
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1) + trial.suggest_int("n", 0, 5), n_trials=30)
+    feasible = [trial.value for trial in study.trials if trial.params["x"] >= 0.5]
+    assert min(feasible) < 0.55
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_with_constraints_that_not_all_trials_have_violations_are_worse_than_all_feasible_ones(direction: str) -> None:
+    broken = {1: 3.0, 2: 1.0, 4: 2.0}
+    sign = 1 if direction == "minimize" else -1
+    sampler = BounceSampler(
+        seed=0,
+        search_space=MIXED,
+        constraints_func=lambda trial: (broken[trial.number],) if trial.number in broken else (-1.0, -5.0),
     )
     study = optuna.create_study(sampler=sampler, direction=direction)
     study.optimize(lambda trial: suggested(trial) and sign * -10.0 * trial.number, n_trials=7)
@@ -446,10 +493,9 @@ def test_constraints_of_trials_are_read() -> None:
         return float(-trial.number)
 
     study.optimize(limited, n_trials=4)
-    values = [trial.value for trial in optimizer_of(sampler, study).trials[:4]]
-    assert values[::2] == [0.0, -2.0]
-    assert values[1] is not None
-    assert values[1] > 0
+    trials = optimizer_of(sampler, study).trials[:4]
+    assert [trial.feasible for trial in trials] == [True, False, True, True]
+    assert [trial.value for trial in trials] == [0.0, -1.0, -2.0, -3.0]
 
 
 def test_constraints_must_be_numbers() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bounce import Binary, Categorical, Integer, Real, Space, Study
+from bounce import Binary, Categorical, Integer, Permutation, Real, Space, Study
 from bounce.cli.pictures import _Making
 from bounce.report.content import Source, content
 from bounce.report.document import document
@@ -182,6 +183,89 @@ def test_the_page_fits_a_phone_and_both_colours(opened: Browser, width: int, dar
     assert opened.run("return document.documentElement.scrollWidth") <= width
     ground = opened.run("return getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, ground[4:-1].split(","))) < 150) == dark
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (1200, True)])
+def test_on_paper_pictures_have_the_width_of_the_page_and_are_ink_on_white(
+    opened: Browser, page: Path, width: int, dark: bool
+) -> None:
+    opened.size(width, 844, dark=dark)
+    opened.open(page.as_uri())
+    for _ in range(2):
+        opened.run("dispatchEvent(new Event('beforeprint'))")
+        found = opened.run(
+            "return [...document.querySelectorAll('.plot')].map(box => [box.clientWidth,"
+            " box.querySelector('canvas').width, +box.querySelector('svg').getAttribute('viewBox').split(' ')[2]])"
+        )
+        assert len(found) > 15
+        assert all(box == view and canvas == 3 * box for box, canvas, view in found)
+        assert max(box for box, _, _ in found) == 690
+        assert opened.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        opened.run("dispatchEvent(new Event('afterprint'))")
+        opened.wait_for(f"return document.querySelector('#progress svg').viewBox.baseVal.width === {width - 32}")
+    ground = opened.run("return getComputedStyle(document.body).backgroundColor")
+    assert (ground != "rgb(255, 255, 255)") == dark
+    assert opened.errors() == []
+
+
+def test_on_paper_the_settings_of_the_best_trial_are_unfolded(window: Browser, tmp_path: Path) -> None:
+    study = Study.open(space=Space([Binary(f"x{i}") for i in range(30)]), budget=10, seed=0)
+    study.tell(study.ask(2), [1.0, 2.0])
+    out = tmp_path / "many.html"
+    out.write_text(document(content(Source("many", study, None, str), None)), encoding="utf-8")
+    window.open(out.as_uri())
+    unfolded = "return document.querySelector('#best details').open"
+    assert not window.run(unfolded)
+    assert window.run(f"dispatchEvent(new Event('beforeprint')); {unfolded}")
+    assert not window.run(f"dispatchEvent(new Event('afterprint')); {unfolded}")
+
+
+def test_outcomes_are_shown_with_their_limits(window: Browser, tmp_path: Path) -> None:
+    space = Space([Real("x", 0, 1)], constraints=["x <= 0.9"], outcomes=["mass <= 2"])
+    study = Study.open(space=space, budget=10, seed=0)
+    x = np.linspace(0.05, 0.85, 10).tolist()
+    study.add([{"x": each} for each in x], x, constraints=[{"mass": 4 * each} for each in x])
+    out = tmp_path / "limits.html"
+    out.write_text(document(content(Source("limits", study, None, str), None)), encoding="utf-8")
+    window.size(1200, 900)
+    window.open(out.as_uri())
+    assert "mass <= 2.00.2kept" in window.run("return document.getElementById('best').textContent")
+    assert "x <= 0.9" in window.run("return document.getElementById('versions').textContent")
+    for place in ("#trials .wide", "#trials .grid > :last-child"):
+        _box(window, f"{place} .plot")
+        assert window.run(f"return document.querySelectorAll('{place} .limit').length") == 1
+    window.run("document.querySelector('#trials button[aria-label=\"Select a range of mass\"]').focus()")
+    window.press("Enter")
+    assert window.run(SELECTED) == "5 of 10 trials selected: mass from 1.8 to 3.4"
+    window.run("document.querySelector('#progress .plot').focus()")
+    window.press("ArrowRight")
+    assert "mass = 0.2" in window.run(TIP)
+    assert window.errors() == []
+
+
+def test_the_effect_of_an_order_is_drawn_and_long_labels_do_not_meet(window: Browser, tmp_path: Path) -> None:
+    choices = [f"a rather long name {i}" for i in range(4)]
+    space = Space([Permutation("order", ["cut", "drill", "paint"]), Categorical("c", choices)])
+    study = Study.open(space=space, budget=30, seed=0)
+    points = space.decode(space.sample(20, rng=np.random.default_rng(0)))
+    study.add(points, [float(point["order"][0] == "drill") for point in points])
+    out = tmp_path / "order.html"
+    out.write_text(document(content(Source("order", study, None, str), study.importance())), encoding="utf-8")
+    window.size(1200, 900)
+    window.open(out.as_uri())
+    heads = window.run("return [...document.querySelectorAll('#effects h3')].map(h => h.textContent)")
+    assert {"order: cut before drill", "order: drill before paint", "c"} <= set(heads)
+    for picture in ("#effects", "#trials"):
+        cell = f"[...document.querySelectorAll('{picture} .grid > div')].find(d => d.textContent.startsWith('c'))"
+        window.run(f"{cell}.scrollIntoView()")
+        window.wait_for(f"return {cell}.querySelector('svg').children.length")
+        boxes = window.run(
+            f"return [...{cell}.querySelectorAll('text')].filter(t => t.textContent.startsWith('a '))"
+            ".map(t => t.getBoundingClientRect()).map(b => [b.left, b.right])"
+        )
+        assert len(boxes) == 4
+        assert all(one[1] < other[0] for one, other in pairwise(boxes))
+    assert window.errors() == []
 
 
 @pytest.mark.slow

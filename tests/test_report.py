@@ -179,6 +179,29 @@ def test_the_best_settings_become_a_command(tmp_path: Path) -> None:
     assert "already exists" in str(again.exception)
 
 
+def test_outcomes_are_columns_with_their_limits() -> None:
+    space = Space([Real("x", 0, 1)], constraints=["x <= 0.9"], outcomes=["mass <= 2", "1 <= ph <= 3"])
+    study = Study.open(space=space, budget=9, seed=0)
+    measured = [{"mass": 5.0, "ph": 2.0}, {"mass": 1.0, "ph": 2.0}]
+    study.add([{"x": 0.1}, {"x": 0.2}], [1.0, 3.0], constraints=measured)
+    study.ask()
+    found = content(Source("lab", study, None, str), None)
+    assert found["constraints"] == ["x <= 0.9"]
+    assert found["best"]["outcomes"] == [["mass <= 2.0", "1.0", "kept"], ["1.0 <= ph <= 3.0", "2.0", "kept"]]
+    mass, ph = found["outcomes"]
+    assert (mass["name"], mass["low"], mass["high"], mass["limits"]) == ("mass", 1.0, 5.0, [2.0])
+    np.testing.assert_array_equal(_numbers(mass["values"]), [5.0, 1.0, np.nan])
+    assert (ph["low"], ph["high"], ph["limits"]) == (1.0, 3.0, [1.0, 3.0])
+
+
+@pytest.mark.parametrize("measured", [2.0, 1e308, -1e308])
+def test_the_range_of_an_outcome_is_a_range(measured: float) -> None:
+    study = Study.open(space=Space([Real("x", 0, 1)], outcomes=["mass <= 2"]), budget=9, seed=0)
+    study.add([{"x": 0.1}], [1.0], constraints=[{"mass": measured}])
+    (mass,) = content(Source("lab", study, None, str), None)["outcomes"]
+    assert 0 < mass["high"] - mass["low"] < np.inf
+
+
 def test_infeasible_trials_are_marked_where_trials_know_it() -> None:
     judged = [Trial(0, {}, 1.0, state="done"), Trial(1, {}, 2.0, state="done", feasible=False)]
     found = contents._trials(judged)

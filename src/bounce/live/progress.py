@@ -35,6 +35,10 @@ class Watched(Protocol):
     def in_flight(self) -> int:
         """How many evaluations are running."""
 
+    @property
+    def stopped(self) -> str | None:
+        """Why the last run ended before its budget was spent."""
+
 
 class Progress:
     """The counts, times and best values of a run so far. A finished trial is done, with a value, or failed."""
@@ -129,8 +133,10 @@ class Progress:
 
     @property
     def end(self) -> str:
-        """How long the run will take, for people."""
+        """How long the run will take, or why it has ended, for people."""
         if self.finished >= self.budget:
             return "finished"
+        if self._study.stopped is not None:
+            return f"stopped: {self._study.stopped}"
         left = self.left
         return "time left unknown" if left is None else f"about {seconds(left)} left"

@@ -27,6 +27,7 @@ from bounce.optimizer.importance import Bin, Importance
 from bounce.running.template import Template
 from bounce.spaces.kinds import Parameter
 from bounce.spaces.leaves import flat_trials, leaves
+from bounce.spaces.outcomes import Limit
 from bounce.spec.spec import Spec
 from bounce.study.history import Entry
 from bounce.study.study import Study
@@ -39,6 +40,7 @@ LISTED = 200  # values of a parameter that are told apart, where it has no list 
 CHANGES = 1000  # of the history: the latest ones
 EXACT = 2.0**24  # whole numbers up to this are exact in four bytes
 MISSING = 65535  # the code of a value that is not there
+FARTHEST = 1e300  # ends of a range of outcomes, so that their difference is finite
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,10 @@ def content(source: Source, importance: Importance | None, *, live: bool = False
         "states": STATES,
         "left_out": len(trials) - len(shown),
         "parameters": [_parameter(columns[i], shown, with_values=at < most) for at, i in enumerate(order)],
+        "outcomes": [_outcome(limit, shown) for limit in study.space.limits],
+        "constraints": [brief(constraint, 1000) for constraint in study.space.constraints],
         "trials": _trials(shown),
-        "best": None if best is None else _best(best, source.spec),
+        "best": None if best is None else _best(best, study.space.limits, source.spec),
         "importance": None if importance is None else _importance(importance),
         "history": [_change(entry, source.describe) for entry in study.history[-CHANGES:]],
         "resume": list(source.resume),
@@ -166,6 +170,24 @@ def _parameter(parameter: Parameter, trials: Sequence[Trial], *, with_values: bo
     return known
 
 
+def _outcome(limit: Limit, trials: Sequence[Trial]) -> dict[str, Any]:
+    """Return an outcome like a parameter, with its limits and the range of what was measured."""
+    numbers = [trial.outcomes.get(limit.name, math.nan) for trial in trials]
+    ends = [max(-FARTHEST, min(FARTHEST, x)) for x in (limit.low, limit.high, *numbers) if math.isfinite(x)]
+    low, high = min(ends), max(ends)
+    room = 0.0 if high > low else max(0.5, 0.1 * abs(low))
+    return {
+        "name": brief(limit.name, 1000),
+        "type": "outcome",
+        "low": low - room,
+        "high": high + room,
+        "log": False,
+        "whole": False,
+        "limits": [x for x in (limit.low, limit.high) if math.isfinite(x)],
+        "values": packed(numbers, "f8"),
+    }
+
+
 _ABSENT = object()
 
 
@@ -204,8 +226,8 @@ def _trials(trials: Sequence[Trial]) -> dict[str, Any]:
     }
 
 
-def _best(best: Trial, spec: Spec | None) -> dict[str, Any]:
-    """Return the best trial with its settings as text, and as a command if the spec has one."""
+def _best(best: Trial, limits: Sequence[Limit], spec: Spec | None) -> dict[str, Any]:
+    """Return the best trial with its settings and outcomes as text, and as a command if the spec has one."""
     command = None
     if spec is not None and spec.command is not None:
         try:
@@ -217,6 +239,15 @@ def _best(best: Trial, spec: Spec | None) -> dict[str, Any]:
         "value": repr(best.value),
         "sem": None if best.sem is None else f"{best.sem:.6g}",
         "rows": [[brief(name, 1000), brief(_text(value), 2000)] for name, value in best.point.items()],
+        "outcomes": [
+            [
+                limit.text,
+                repr(best.outcomes[limit.name]),
+                "broken" if limit.violation(best.outcomes[limit.name]) else "kept",
+            ]
+            for limit in limits
+            if limit.name in best.outcomes
+        ],
         "command": command,
     }
 

@@ -494,11 +494,12 @@ class Study:
     def _evaluate(self, evaluator: Evaluator, executor: Executor, plan: Plan, *, progress: bool) -> None:
         """Run under the lock; an exception that ends the run gets the result so far."""
         try:
-            with self._keeper.occupied(), self._shown(plan, progress=progress) as plan:
+            with self._keeper.occupied():
                 self.stopped = None
-                self._run = run = Run(self, evaluator, executor, plan)
-                run.run()
-                self.stopped = run.stopped
+                with self._shown(plan, progress=progress) as plan:
+                    self._run = run = Run(self, evaluator, executor, plan)
+                    run.run()
+                    self.stopped = run.stopped
                 if run.stopped is not None:
                     logger.info("the run ended before its budget was spent: %s", run.stopped)
         except StudyLocked:

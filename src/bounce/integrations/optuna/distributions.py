@@ -6,6 +6,7 @@ of choices, so that choices may be of any type. The value of a step is computed 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +16,12 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from bounce.errors import InvalidInput, InvalidPoint
 from bounce.spaces.kinds import Parameter
+from bounce.spaces.outcomes import Limit
 from bounce.spaces.parameters import Binary, Categorical, Integer, Real
 from bounce.spaces.space import Space
 
 Point = dict[str, Any]
+FARTHEST = 1e150  # of an outcome: an infinite violation is this large
 
 
 @dataclass(frozen=True)
@@ -105,22 +108,30 @@ def axis(place: int, name: str, distribution: BaseDistribution) -> Axis | None:
     return Axis(name, d, parameter)
 
 
+def _outcome(place: int) -> str:
+    """Return what a constraint is called: any text is a name in Optuna."""
+    return f"constraint {place}"
+
+
 @dataclass(frozen=True)
 class Mapped:
     """A search space of Optuna as a space of Bounce."""
 
     axes: tuple[Axis, ...]
+    limits: tuple[str, ...] = ()
+    """The constraints that every trial has: each is an outcome that must be at most 0."""
 
     @classmethod
-    def of(cls, search_space: Mapping[str, BaseDistribution]) -> Mapped:
+    def of(cls, search_space: Mapping[str, BaseDistribution], limits: tuple[str, ...] = ()) -> Mapped:
         """Map the parameters that Bounce can represent, in their order."""
         found = [axis(place, name, distribution) for place, (name, distribution) in enumerate(search_space.items())]
-        return cls(tuple(one for one in found if one is not None))
+        return cls(tuple(one for one in found if one is not None), limits)
 
     @cached_property
     def space(self) -> Space:
         """The space of Bounce."""
-        return Space([one.parameter for one in self.axes])
+        outcomes = [Limit(_outcome(place), high=0.0) for place in range(len(self.limits))]
+        return Space([one.parameter for one in self.axes], outcomes=outcomes)
 
     def partial(self, params: Mapping[str, Any]) -> Point:
         """Return what values by name say about a point; what does not fit is left out."""
@@ -139,6 +150,13 @@ class Mapped:
         """Return values by name as a point; None if something is missing or does not fit."""
         point = self.partial(params)
         return point if len(point) == len(self.axes) else None
+
+    def measured(self, constraints: Mapping[str, float]) -> dict[str, float] | None:
+        """Return the outcomes of a trial; None if one is missing or not a number."""
+        found = [constraints.get(name, math.nan) for name in self.limits]
+        if any(map(math.isnan, found)):
+            return None
+        return {_outcome(place): min(max(value, -FARTHEST), FARTHEST) for place, value in enumerate(found)}
 
     def params(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """Return a point as values by name."""

@@ -87,13 +87,14 @@ class Fold:
     def _learn(self, trial: FrozenTrial) -> None:
         """Take the result of a trial."""
         opt, id = self.optimizer, self._ids.pop(trial.number, None)
-        broken = sum(max(value, 0.0) for value in constraints(trial))
-        value = self._value(trial, broken)
+        given = constraints(trial)
+        broken, outcomes = sum(max(value, 0.0) for value in given.values()), self.mapped.measured(given)
+        value = None if outcomes is None else self._value(trial, broken)
         if id is None:  # of another sampler, of another space, enqueued, or added
             point = self.mapped.point(trial.params)
-            if point is None or value is None:
+            if point is None or value is None or outcomes is None:
                 return
-            (added,) = opt.add([point], [value])
+            (added,) = opt.add([point], [value], constraints=[outcomes])
             id = added.id
         elif value is None:
             opt.fail(id, trial.state.name)
@@ -101,10 +102,10 @@ class Fold:
         else:
             proposed = opt.trial(id).point
             used = {**proposed, **self.mapped.partial(trial.params)}
-            opt.tell(id, value, point=None if used == proposed else used)
-        if broken > 0:
+            opt.tell(id, value, point=None if used == proposed else used, constraints=outcomes)
+        if broken > 0 and not self.mapped.limits:
             self._infeasible.append((id, broken))
-        elif trial.state == TrialState.COMPLETE:
+        elif broken == 0 and trial.state == TrialState.COMPLETE:
             self._widen(self._sign * value)
 
     def _value(self, trial: FrozenTrial, broken: float) -> float | None:
@@ -116,14 +117,14 @@ class Fold:
         values = trial.values
         if trial.state not in (TrialState.COMPLETE, TrialState.PRUNED) or not values or not math.isfinite(values[0]):
             return None
-        if broken > 0:
+        if broken > 0 and not self.mapped.limits:
             return self._penalty(broken)
         x = self._sign * float(values[0])
         if trial.state == TrialState.PRUNED and self._feasible:
             x = max(x, self._feasible[len(self._feasible) // 2])
         return self._sign * x
 
-    # The seam of black-box constraints: a penalty, until the optimizer itself models them.
+    # Constraints that not all trials have cannot be modelled: there is a penalty for those that are violated.
 
     def _penalty(self, broken: float) -> float:
         """Return the value of an infeasible trial: worse than the worst feasible one, and ordered by violation."""

@@ -68,13 +68,13 @@ def ranges(numbers: Iterable[int]) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def constraints(trial: FrozenTrial) -> list[float]:
-    """Return the values of a trial's constraints: those above 0 are violated."""
+def constraints(trial: FrozenTrial) -> dict[str, float]:
+    """Return the values of a trial's constraints, by name or number: those above 0 are violated."""
     attrs = trial.system_attrs
-    several = {str(i): value for i, value in enumerate(attrs.get("constraints") or ())}
+    several = {f"#{i}": value for i, value in enumerate(attrs.get("constraints") or ())}
     prefix = "constraints:"
-    several |= {name.removeprefix(prefix): value for name, value in attrs.items() if name.startswith(prefix)}
-    return [float(value) for value in several.values()]
+    several |= {name: value for name, value in attrs.items() if name.startswith(prefix)}
+    return {name: float(several[name]) for name in sorted(several)}
 
 
 @dataclass(frozen=True)
@@ -108,14 +108,17 @@ class Fact:
     result: Event
     shape: str
     """All distributions, as text."""
+    limits: tuple[str, ...]
+    """The names of its constraints."""
 
     @classmethod
     def of(cls, trial: FrozenTrial) -> Fact:
         """Read a trial."""
-        told = (trial.number, trial.state.name, trial.values, trial.params, constraints(trial))
+        beside = constraints(trial)
+        told = (trial.number, trial.state.name, trial.values, trial.params, beside)
         shape = repr(sorted(trial.distributions.items()))
         result = Event("result", trial, hashlib.blake2b(repr(told).encode(), digest_size=16).digest())
-        return cls(trial, Asked.of(trial), ask_event(trial), result, shape)
+        return cls(trial, Asked.of(trial), ask_event(trial), result, shape, tuple(beside))
 
 
 class Facts:
@@ -182,3 +185,9 @@ def common(facts: Sequence[Fact]) -> dict[str, Any]:
                 shared = {name: d for name, d in shared.items() if trial.distributions.get(name) == d}
             return dict(sorted(shared.items()))
     return {}
+
+
+def limits(facts: Sequence[Fact]) -> tuple[str, ...]:
+    """Return the names of the constraints, if all complete trials have the same ones; none otherwise."""
+    found = {fact.limits for fact in facts if fact.trial.state == TrialState.COMPLETE}
+    return found.pop() if len(found) == 1 else ()

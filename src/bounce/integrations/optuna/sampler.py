@@ -24,7 +24,7 @@ from optuna.trial import FrozenTrial, TrialState
 from bounce.errors import InvalidInput, InvalidOption
 from bounce.integrations.optuna.distributions import Mapped, Point
 from bounce.integrations.optuna.fold import Fold
-from bounce.integrations.optuna.history import ASK, Asked, Event, Fact, Facts, ask_event, common, events, ranges
+from bounce.integrations.optuna.history import ASK, Asked, Event, Fact, Facts, ask_event, common, events, limits, ranges
 from bounce.method import Method
 from bounce.optimizer.options import Options, unknown_option, whole
 
@@ -135,7 +135,7 @@ class BounceSampler(BaseSampler):  # type: ignore[misc]
         with self._lock:
             facts = self._facts.of([t for t in study.get_trials(deepcopy=False) if t.number != trial.number])
             seed = self._seed_in(facts)
-            mapped, key = self._mapping(search_space, study, seed)
+            mapped, key = self._mapping(search_space, limits(facts), study, seed)
             if not mapped.axes:
                 return {}
             fold = self._at(events(facts, key, trial.number), key, mapped, study, seed)
@@ -216,11 +216,13 @@ class BounceSampler(BaseSampler):  # type: ignore[misc]
         direction = "minimize" if study.direction == StudyDirection.MINIMIZE else "maximize"
         return {"budget": self._budget, "seed": seed, "direction": direction, **self._options}
 
-    def _mapping(self, search_space: Mapping[str, BaseDistribution], study: Study, seed: int) -> tuple[Mapped, str]:
+    def _mapping(
+        self, search_space: Mapping[str, BaseDistribution], names: tuple[str, ...], study: Study, seed: int
+    ) -> tuple[Mapped, str]:
         """Return the space for Bounce, and the digest of everything that a run depends on beside its trials."""
-        text = repr(list(search_space.items()))
+        text = repr(list(search_space.items())) + (f"\n{names!r}" if names else "")
         if self._mapped is None or self._mapped[0] != text:
-            self._mapped = text, Mapped.of(search_space)
+            self._mapped = text, Mapped.of(search_space, names)
         options = json.dumps(Options.of(self._run_options(study, seed)).document(), sort_keys=True)
         return self._mapped[1], hashlib.blake2b(f"1\n{text}\n{options}".encode(), digest_size=8).hexdigest()
 

@@ -1,9 +1,10 @@
 // The report of a study: plain SVG and canvas. Every text is set as text, never as markup.
 "use strict";
 (() => {
-const AXES = 12, LINES = 2000, TABLE = 10, CLASSES = 8;
+const AXES = 12, LINES = 2000, TABLE = 10, CLASSES = 8, LETTER = 6.5; // LETTER: pixels of a label's letter
 const $ = id => document.getElementById(id);
 const reduced = () => matchMedia("(max-width: 600px)").matches;
+const printing = () => document.documentElement.classList.contains("printing");
 let D, T, P, n, sign, view = {chosen: null, brushes: new Map(), hover: -1}, mask, rank, redraws = [], inks;
 
 // Elements
@@ -82,10 +83,10 @@ function valueAt(p, u) {
   return p.whole ? Math.round(x) : x;
 }
 const textOf = (p, x) => p.choices ? (x === 65535 ? "" : p.choices[x]) : shown(x);
-function marks(p, most = 6) {
+function marks(p, most = 6, width = Infinity) {
   if (p.choices) {
-    const step = Math.ceil(p.choices.length / most);
-    return p.choices.map((text, i) => [(i + 0.5) / p.choices.length, short(text, 12)]).filter((_, i) => i % step === 0);
+    const step = Math.ceil(p.choices.length / most), fits = Math.floor(width * step / p.choices.length / LETTER);
+    return p.choices.map((text, i) => [(i + 0.5) / p.choices.length, short(text, Math.max(3, Math.min(12, fits)))]).filter((_, i) => i % step === 0);
   }
   return (p.log ? logTicks(p.low, p.high) : ticks(p.low, p.high)).map(x => [place(p, x), compact(x)]);
 }
@@ -98,7 +99,7 @@ function read(content) {
   for (const [name, column] of Object.entries(D.trials.columns)) T[name] = unpack(column);
   n = T.id.length;
   sign = D.direction === "maximize" ? -1 : 1;
-  P = D.parameters.filter(p => p.values);
+  P = [...D.parameters, ...D.outcomes].filter(p => p.values);
   for (const p of P) { p.x = unpack(p.values); p.u = Float32Array.from(p.x, x => place(p, x)); }
   const order = [...T.value.keys()].filter(i => !Number.isNaN(T.value[i])).sort((a, b) => sign * (T.value[a] - T.value[b]));
   rank = new Float32Array(n).fill(NaN);
@@ -107,7 +108,10 @@ function read(content) {
   D.range = valueRange(order);
   const names = new Set(P.map(p => p.name));
   if (view.chosen) view.chosen = view.chosen.filter(name => names.has(name));
-  if (!view.chosen || !view.chosen.length) view.chosen = P.slice(0, reduced() ? 6 : AXES).map(p => p.name);
+  if (!view.chosen || !view.chosen.length) {
+    const most = reduced() ? 6 : AXES, outcomes = D.outcomes.slice(0, most / 3);
+    view.chosen = [...P.filter(p => p.type !== "outcome").slice(0, most - outcomes.length), ...outcomes].map(p => p.name);
+  }
   for (const name of view.brushes.keys()) if (name !== null && !names.has(name)) view.brushes.delete(name);
   view.hover = -1;
   remask();
@@ -145,7 +149,7 @@ function colours() {
   const style = getComputedStyle(document.documentElement);
   inks = Object.fromEntries(["ground", "panel", "line", "ink", "soft", "grid", "blue", "orange", "green", "dot", "low", "high"]
     .map(name => [name, style.getPropertyValue("--" + name).trim()]));
-  inks.dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  inks.dark = !printing() && matchMedia("(prefers-color-scheme: dark)").matches;
 }
 const hex = c => [1, 3, 5].map(i => parseInt(c.slice(i, i + 2), 16));
 function blend(from, to, t) {
@@ -166,7 +170,7 @@ function picture(parent, {height, left = 52, right = 12, top = 10, bottom = 24, 
   self.redraw = () => {
     const width = box.clientWidth;
     if (!width) return;
-    const ratio = Math.min(3, window.devicePixelRatio || 1);
+    const ratio = printing() ? 3 : Math.min(3, window.devicePixelRatio || 1);
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
     const ink = canvas.getContext("2d");
@@ -403,6 +407,7 @@ function best() {
   const here = section("best", "Best configuration");
   if (!D.best) { here.append(make("p", {}, "No trial has a value yet.")); return; }
   here.append(make("p", {}, `Trial ${D.best.id}, value ${D.best.value}` + (D.best.sem ? ` ± ${D.best.sem}` : "") + "."));
+  if (D.best.outcomes.length) here.append(table(["limit", "measured", ""], D.best.outcomes, [1]));
   if (D.best.command !== null) here.append(make("p", {class: "soft"}, "As a command:"), make("pre", {}, D.best.command));
   const rows = D.best.rows.map(([name, text]) => [name, text]);
   const whole = table(["parameter", "value"], rows);
@@ -449,15 +454,14 @@ function effects() {
   const low = Math.min(...all), high = Math.max(...all), y = v => high > low ? (v - low) / (high - low) : 0.5;
   const byName = new Map(D.parameters.map(p => [p.name, p]));
   for (const effect of I.effects.slice(0, AXES)) {
-    const p = byName.get(effect.name);
-    if (!p) continue;
+    const p = byName.get(effect.name) || {choices: effect.values}; // the order of two items has no column
     const cell = make("div", {}, make("h3", {}, short(effect.name)));
     grid.append(cell);
     picture(cell, {height: 150, label: `Effect of ${effect.name}: from ${shown(Math.min(...effect.mean), 4)} to ${shown(Math.max(...effect.mean), 4)}`, tabindex: "-1", paint: self => {
       const listed = effect.values.length;
       const at = i => p.choices ? (i + 0.5) / listed : Math.min(1, Math.max(0, place(p, effect.values[i])));
       const step = Math.ceil(listed / 5);
-      const xs = p.choices ? effect.values.map((v, i) => [at(i), short(String(v), 10)]).filter((_, i) => i % step === 0) : marks(p, 4);
+      const xs = p.choices ? effect.values.map((v, i) => [at(i), short(String(v), Math.max(3, Math.min(10, Math.floor(self.w * step / listed / LETTER))))]).filter((_, i) => i % step === 0) : marks(p, 4);
       axes(self, xs, ticks(low, high, 3).map(v => [y(v), compact(v, 3)]));
       const order = [...effect.values.keys()];
       if (p.choices && p.type !== "ordinal") {
@@ -555,7 +559,7 @@ function choose(here, changed) {
 
 let changed = () => {};
 function parallel() {
-  const here = section("trials", "All trials", "Each line is a trial; strong lines are good ones. Drag along an axis to select a range, click it to clear. With the keyboard: Tab to an axis, Enter, then the arrow keys (with Shift, only the upper end).");
+  const here = section("trials", "All trials", `Each line is a trial; strong lines are good ones. ${D.outcomes.length ? "Dashes: limits of an outcome. " : ""}Drag along an axis to select a range, click it to clear. With the keyboard: Tab to an axis, Enter, then the arrow keys (with Shift, only the upper end).`);
   choose(here, () => changed());
   const holder = make("div"), slices = make("div", {class: "grid"});
   here.append(holder, make("div", {class: "row", id: "selection", role: "status"}), make("div", {id: "chosen"}), make("h3", {}, "Value against each parameter"), slices);
@@ -621,6 +625,7 @@ function coordinates(holder) {
     g.append(draw("line", {class: "axis", x1: x, x2: x, y1: self.top, y2: self.top + self.h}));
     g.append(draw("text", {class: "name", x, y: k % 2 ? 10 : 24, "text-anchor": k === 0 ? "start" : k === many - 1 ? "end" : "middle"}, both(name, 14)));
     for (const [u, text] of p ? marks(p, 5) : valueMarks()) g.append(draw("text", {x: x + 3, y: self.Y(u) + 4, "paint-order": "stroke", stroke: inks.ground, "stroke-width": 3}, text));
+    for (const limit of p && p.limits || []) g.append(draw("path", {class: "limit", d: `M${x - 9},${self.Y(place(p, limit))}h18`}));
     if (range) g.append(draw("rect", {class: "brush", x: x - 7, width: 14, y: self.Y(range[1]), height: Math.max(2, self.Y(range[0]) - self.Y(range[1]))}));
     self.svg.append(g);
   }
@@ -648,8 +653,9 @@ function slice(grid, p) {
   const self = picture(cell, {height: 170, label: `Value against ${p.name}. Arrow keys move from trial to trial.`, paint});
   const where = i => Number.isNaN(T.value[i]) || Number.isNaN(p.u[i]) ? null : [self.X(p.u[i] + (p.choices ? spread(i) / p.choices.length : 0)), self.Y(valuePlace(i))];
   function paint() {
-    axes(self, marks(p, 4), valueMarks());
+    axes(self, marks(p, 4, self.w), valueMarks());
     const range = view.brushes.get(p.name);
+    for (const x of p.limits || []) self.svg.append(draw("path", {class: "limit", d: `M${self.X(place(p, x))},${self.top}v${self.h}`}));
     if (range) self.svg.append(draw("rect", {class: "brush", x: self.X(range[0]), width: self.X(range[1]) - self.X(range[0]), y: self.top, height: self.h}));
     const ink = self.ink, size = n > 1000 ? 1.5 : 2.2;
     for (const pass of [0, 1]) for (let i = 0; i < n; i++) {
@@ -702,10 +708,10 @@ function search() {
   here.append(make("p", {}, `Now: ${s.target_dim} bins for ${s.dimensions} variables; trust region: ${region.join(", ") || "the whole space"}.`));
   const grid = make("div", {class: "grid"});
   here.append(grid);
-  chart(grid, "Bins", [["bins", T.bins, inks.blue]]);
-  if (T.radius.some(x => x > 0)) chart(grid, "Trust region: combinatorial bins that may change", [["radius", T.radius, inks.blue]]);
-  if (T.side.some(x => x > 0)) chart(grid, "Trust region: share of the range of reals", [["side", T.side, inks.blue]]);
-  chart(grid, "Seconds of each ask and evaluation", [["ask", T.ask, inks.blue], ["evaluation", T.eval, inks.orange]], true);
+  chart(grid, "Bins", [["bins", T.bins, "blue"]]);
+  if (T.radius.some(x => x > 0)) chart(grid, "Trust region: combinatorial bins that may change", [["radius", T.radius, "blue"]]);
+  if (T.side.some(x => x > 0)) chart(grid, "Trust region: share of the range of reals", [["side", T.side, "blue"]]);
+  chart(grid, "Seconds of each ask and evaluation", [["ask", T.ask, "blue"], ["evaluation", T.eval, "orange"]], true);
   const bins = D.importance ? D.importance.bins : [];
   if (bins.length) {
     const leaf = (b, tag = "li") => make(tag, {}, make("span", {class: "share"}, percent(b.total)), names(b.names));
@@ -730,11 +736,11 @@ function chart(grid, title, series, log = false) {
   picture(cell, {height: 150, label: title, tabindex: "-1", paint: self => {
     axes(self, ticks(first, last, 3).map(x => [last > first ? (x - first) / (last - first) : 0.5, String(x)]), (log ? logTicks(low, high) : ticks(low, high, 3)).map(x => [y(x), compact(x, 3)]));
     for (const [, xs, colour] of series) {
-      self.ink.fillStyle = colour;
+      self.ink.fillStyle = inks[colour];
       for (let i = 0; i < n; i++) if (usable(xs[i]) && state(i) !== "added") point(self.ink, self.X(u(i)), self.Y(y(xs[i])), "value", n > 1000 ? 1 : 1.8);
     }
   }});
-  if (series.length > 1) cell.append(make("div", {class: "row"}, ...series.map(([name, , colour]) => key("value", colour, name))));
+  if (series.length > 1) cell.append(make("div", {class: "row"}, ...series.map(([name, , colour]) => key("value", inks[colour], name))));
 }
 
 function rest() {
@@ -745,6 +751,7 @@ function rest() {
   for (const command of D.resume) resume.append(make("pre", {}, command));
   const versions = section("versions", "Versions and options");
   versions.append(table(["", ""], D.versions), make("h3", {}, "Options of the run"), table(["option", "value"], D.options));
+  if (D.constraints.length) versions.append(make("h3", {}, "Constraints of the space"), ...D.constraints.map(text => make("pre", {}, text)));
 }
 
 // All together
@@ -782,7 +789,23 @@ read(JSON.parse($("content").textContent));
 show();
 let width = innerWidth;
 addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; again(); } });
-addEventListener("beforeprint", () => { for (const each of redraws) { each.drawn = true; each.redraw(); } });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { show(); });
+// On paper: the width of a sheet, ink on white, and the settings of the best trial although they are folded away.
+let unfolded = [];
+addEventListener("beforeprint", () => {
+  if (printing()) return;
+  document.documentElement.classList.add("printing");
+  unfolded = [...document.querySelectorAll("#best details:not([open])")];
+  for (const each of unfolded) each.open = true;
+  hover(-1);
+  colours();
+  for (const each of redraws) { each.drawn = true; each.redraw(); }
+});
+addEventListener("afterprint", () => {
+  document.documentElement.classList.remove("printing");
+  for (const each of unfolded) each.open = false;
+  colours();
+  again();
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (!printing()) show(); });
 if (D.live) live();
 })();
