@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -325,3 +326,18 @@ def test_a_hostile_text_is_refused_or_read_at_once(text: str) -> None:
 def test_a_text_of_another_type_is_refused() -> None:
     with pytest.raises(InvalidSpace, match="must be a string"):
         Expression.parse(3, NAMES)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("blend.x <= 0.5", "goes in backquotes: `blend.x`"),
+        ("'acid' in extras", "is written `extras.acid`"),
+        ("'acid' not in extras", "is written not `extras.acid`"),
+        ("count(extras) <= 1", "'extras' has several parts, each with a name of its own, such as `extras.acid`"),
+        ("extras.__class__ == 1", "an attribute is not allowed"),
+    ],
+)
+def test_a_part_of_a_composite_in_another_notation_is_refused_with_the_right_one(text: str, said: str) -> None:
+    with pytest.raises(InvalidSpace, match=re.escape(said)):
+        Expression.parse(text, ["blend.x", "blend.y", "extras.acid", "order: a before b"])

@@ -19,6 +19,7 @@ from bounce import (
     Integer,
     InvalidPoint,
     InvalidSpace,
+    InvalidSpec,
     InvalidState,
     Mixture,
     NothingToAsk,
@@ -525,6 +526,26 @@ def test_an_argument_of_an_inactive_parameter_is_left_out(tmp_path: Path) -> Non
     cold = {name: x for name, x in hot.items() if name != "heat"} | {"solvent": "ether"}
     assert "--solvent=water --heat=35.0 '[\"a\"]'" in spec.command_line(hot, tmp_path)
     assert "--solvent=ether '[\"a\"]'" in spec.command_line(cold, tmp_path)
+
+
+def test_a_command_can_name_the_parts_of_subsets_and_mixtures(tmp_path: Path) -> None:
+    command = ["echo", "--acid={additives.a}", "-x", "{blend.x}", "{blend}", "{additives.c}", "{heat}"]
+    (tmp_path / "lab.toml").write_text(f"command = {json.dumps(command)}\n{LAB}")
+    spec = load(tmp_path / "lab.toml")
+    point = {"solvent": "water", "heat": 35.0, "additives": ["a"], "blend": {"x": 0.7, "y": 0.3}}
+    line = spec.command_line(point, tmp_path)
+    assert line.endswith('echo --acid=true -x 0.7 \'{"x": 0.7, "y": 0.3}\' false 35.0')
+    (tmp_path / "lab.toml").write_text(f"command = {json.dumps(['echo', '{blend.z}'])}\n{LAB}")
+    with pytest.raises(InvalidSpec, match=r"\{blend.z\} names no parameter; did you mean"):
+        load(tmp_path / "lab.toml")
+
+
+def test_arguments_that_name_every_part_need_no_further_input(tmp_path: Path) -> None:
+    names = ["{solvent}", "{heat}", "{additives.a}", "{additives.b}", "{additives.c}", "{blend.x}", "{blend.y}"]
+    (tmp_path / "lab.toml").write_text(f"command = {json.dumps(['echo', *names])}\n{LAB}")
+    point = {"solvent": "water", "heat": 35.0, "additives": ["a", "c"], "blend": {"x": 1.0, "y": 0.0}}
+    line = load(tmp_path / "lab.toml").command_line(point, tmp_path)
+    assert line == "echo water 35.0 true false true 1.0 0.0"
 
 
 def test_a_constant_that_a_parameter_never_takes_is_a_typo() -> None:

@@ -19,6 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock
@@ -60,6 +61,9 @@ class Command:
 
     `optional` are parameters that may be inactive: an argument that names one is left out if the point lacks it.
 
+    `parts` are subsets and mixtures with their members: `{"blend": ["x", "y"]}`. `{blend.x}` stands for a fraction of a
+    mixture, or for whether a subset has a member.
+
     The program runs in `folder`; its own path, if it has a slash, is relative to that. Standard output and error are
     kept as `00017.out` and `00017.err` in `logs`. After `timeout` seconds the program and its children are killed.
     A copy, or an unpickled object, runs nothing and has not been stopped.
@@ -71,6 +75,7 @@ class Command:
     logs: Path | None = None
     flags: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
     optional: Sequence[str] = ()
+    parts: Mapping[str, Sequence[Any]] = field(default_factory=dict, hash=False)
     own_process: ClassVar[bool] = True
     _templates: tuple[Template, ...] = field(init=False, repr=False, compare=False)
     _groups: _Groups = field(init=False, repr=False, compare=False)
@@ -96,7 +101,7 @@ class Command:
         object.__setattr__(self, "_groups", _Groups())
 
     def __reduce__(self) -> tuple[type[Command], tuple[Any, ...]]:
-        return Command, (self.arguments, self.timeout, self.folder, self.logs, self.flags, self.optional)
+        return Command, (self.arguments, self.timeout, self.folder, self.logs, self.flags, self.optional, self.parts)
 
     def check(self, space: Space) -> None:
         """Refuse placeholders that name no parameter, and a program that does not exist."""
@@ -136,18 +141,34 @@ class Command:
         return {place.resolved(known)[1] for template in self._templates for place in template.places}
 
     def _known(self, names: Mapping[str, Any]) -> dict[str, None]:
-        return dict.fromkeys((*names, *((FLAGS,) if self.flags else ())))
+        return dict.fromkeys(
+            (*names, *(name for name in self._owners if name not in names), *([FLAGS] * bool(self.flags)))
+        )
+
+    @cached_property
+    def _owners(self) -> dict[str, tuple[str, Any]]:
+        """Per placeholder of a part, the parameter and its member."""
+        return {f"{name}.{member}": (name, member) for name, members in self.parts.items() for member in members}
+
+    def _value(self, name: str, member: Any, point: Mapping[str, Any]) -> Any:
+        """Return the fraction of a component, or whether a subset has a member."""
+        value = point[name]
+        return value[member] if isinstance(value, Mapping) else member in value
 
     def _is_active(self, template: Template, point: Mapping[str, Any]) -> bool:
         """Return whether a point has all optional parameters that an argument names."""
         absent = {name for name in self.optional if name not in point}
         known = self._known({**point, **dict.fromkeys(absent)})
+        absent |= {part for part, (owner, _) in self._owners.items() if owner in absent}
         return not absent or all(place.resolved(known)[1] not in absent for place in template.places)
 
     def unnamed(self, names: Sequence[str]) -> list[str]:
         """Return the parameters that no argument shows: the program reads them from its input, or not at all."""
         named = self._named(dict.fromkeys((*names, *self.optional)))
         shown = named | (set(self.flags) if FLAGS in named and FLAGS not in names else set())
+        shown |= {
+            name for name, members in self.parts.items() if all(f"{name}.{member}" in named for member in members)
+        }
         return [name for name in names if name not in shown]
 
     def filled(self, point: Mapping[str, Any]) -> list[str]:
@@ -155,7 +176,8 @@ class Command:
         templates = [template for template in self._templates if self._is_active(template, point)]
         named = {place.resolved(self._known(point))[1] for template in templates for place in template.places}
         texts = {name: flag["on" if point[name] else "off"] for name, flag in self.flags.items() if name in point}
-        values: dict[str, Any] = {**point, **texts}
+        parts = {part: self._value(*owner, point) for part, owner in self._owners.items() if owner[0] in point}
+        values: dict[str, Any] = {**parts, **point, **texts}
         together = bool(self.flags) and FLAGS not in point
         if together:
             values[FLAGS] = " ".join(text for name, text in texts.items() if name not in named and text)

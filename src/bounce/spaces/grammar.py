@@ -14,6 +14,7 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from bounce.errors import InvalidSpace
 from bounce.trial import Scalar
@@ -281,6 +282,9 @@ class Reader:
         return mistake(self.text, at, what)
 
     def _unknown(self, at: int, name: str) -> InvalidSpace:
+        parts = [known for known in self.names if known.startswith((f"{name}.", f"{name}: "))]
+        if parts:
+            raise self._wrong(at, f"{name!r} has several parts, each with a name of its own, such as `{parts[0]}`")
         near = difflib.get_close_matches(name, self.names, n=1, cutoff=0.6)
         if not near:
             near = [known for known in self.names if known.lower() == name.lower()]
@@ -353,6 +357,9 @@ class Reader:
         if type(tree) in read:
             return read[type(tree)](tree, depth + 1)
         what = FORBIDDEN.get(type(tree), "this")
+        part = f"{tree.value.id}.{tree.attr}" if isinstance(tree, ast.Attribute) and _is_name(tree.value) else ""
+        if part in self.names:
+            raise self._wrong(self._at(tree), f"a name with a point in it goes in backquotes: `{part}`")
         raise self._wrong(self._at(tree), f"{what} is not allowed; allowed are {ALLOWED}")
 
     def _joined(self, tree: ast.BoolOp, depth: int) -> Node:
@@ -428,6 +435,10 @@ class Reader:
         if symbol in ("in", "not in"):
             if not isinstance(right, ast.List | ast.Tuple) or not right.elts:
                 place = self._at(right)
+                negated = "not " if symbol == "not in" else ""
+                part = f"{right.id}.{left.value}" if _is_name(right) and isinstance(left, ast.Constant) else ""
+                if part in self.names:
+                    raise self._wrong(place, f"whether a member is in a subset is written {negated}`{part}`")
                 raise self._wrong(place, f"after '{symbol}' comes a list of constants, such as ['a', 'b']")
             values = [self._node(item, depth) for item in right.elts]
             for value in values:
@@ -463,3 +474,7 @@ class Reader:
         if function == "count":
             return Call(at, function, tuple(self._truth(item, depth) for item in given))
         return Call(at, function, tuple(self._number(item, depth, f"{function} takes numbers") for item in given))
+
+
+def _is_name(tree: ast.expr) -> TypeGuard[ast.Name]:
+    return isinstance(tree, ast.Name)

@@ -81,7 +81,7 @@ class Spec:
             kept = (study or self.study).absolute()
             logs = kept.with_name(kept.name.removesuffix(".db") + ".trials")
             if self.command is not None:
-                command = Command(self.command, self.timeout, self.path.parent, logs, self.flags, self._optional)
+                command = self._made(self.command, self.timeout, logs)
                 command.check(self.space)
                 return command
             if self.objective is not None:
@@ -92,10 +92,10 @@ class Spec:
             raise InvalidSpec(f"{_place(self.path, self.line)}: {error}", line=self.line) from error
         return None
 
-    @property
-    def _optional(self) -> tuple[str, ...]:
-        """The parameters that may be inactive."""
-        return tuple(parameter.name for parameter in self.space.parameters if parameter.when is not None)
+    def _made(self, command: Sequence[str], timeout: float | None = None, logs: Path | None = None) -> Command:
+        """Return the command as it is for this space."""
+        optional = tuple(parameter.name for parameter in self.space.parameters if parameter.when is not None)
+        return Command(command, timeout, self.path.parent, logs, self.flags, optional, parts_of(self.space))
 
     def command_line(self, point: Mapping[str, Any], here: Path) -> str:
         """Return the command for a point, as a line to paste into a shell in the folder `here`.
@@ -109,7 +109,7 @@ class Spec:
             raise InvalidInput(
                 f"{self.path} has other parameters than the study: run it with --change, or undo the change"
             )
-        command = Command(self.command, folder=self.path.parent, flags=self.flags, optional=self._optional)
+        command = self._made(self.command)
         line = shlex.join(command.filled(point))
         if command.unnamed(list(point)):
             document = shlex.quote(json.dumps(point))
@@ -336,7 +336,8 @@ class _Document:
             if not isinstance(argument, str):
                 raise self.error(f"command must be a list of strings, not {quoted(argument)}", "command", place)
         with self.at("command"):
-            Command(command, folder=self.path.parent, flags=flags).check_placeholders(space)
+            made = Command(command, folder=self.path.parent, flags=flags, parts=parts_of(space))
+            made.check_placeholders(space)
         return tuple(command)
 
     def _space(self) -> Space:
@@ -425,3 +426,9 @@ def _split(command: str) -> str:
 
 def _toml_type(value: object) -> str:
     return "a list" if isinstance(value, list) else "a table" if isinstance(value, dict) else f"the date {value}"
+
+
+def parts_of(space: Space) -> dict[str, tuple[Any, ...]]:
+    """Return the members of subsets and the components of mixtures, by parameter."""
+    members = {p.name: getattr(p, "members", getattr(p, "components", None)) for p in space.parameters}
+    return {name: tuple(own) for name, own in members.items() if own is not None}
