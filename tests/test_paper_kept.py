@@ -156,6 +156,8 @@ def test_runs_of_several_days_and_machines_add_up(
         assert shown.code == 0, shown.err
         return shown
 
+    assert "0 runs before, 0 in paper-runs, 0 now" in bounce("keep").out
+    assert not (tmp_path / "paper-kept.csv").exists()
     size = ("9", "--methods", "random", "--evaluations", "6")
     bounce("run", *size, "--repetitions", "1")
     assert "0 runs before, 2 in paper-runs, 2 now" in bounce("keep", "--revision", "a").out

@@ -246,7 +246,11 @@ def check(
     found = [row for figure in chosen(figures or []) for row in judge(figure, runs)]
     head = ("figure", "claim", "where", "verdict", "numbers")
     run = [row for row in found if row.verdict != MISSING]
-    rows = [(str(row.figure), row.says, row.where, row.verdict, row.numbers) for row in run]
+    rows, said = [], ("", "")
+    for row in run:  # a claim is said once, before all the places where it was checked
+        own = (str(row.figure), row.says)
+        rows.append((own[0], "" if own == said else row.says, row.where, row.verdict, row.numbers))
+        said = own
     if markdown:
         print("\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)))
     elif rows:
@@ -274,10 +278,11 @@ def keep(
         typer.Option(metavar="TEXT", help="Which code made the runs of the folder. The default is the version."),
     ] = None,
 ) -> None:
-    """Write what figures and claims need of the runs to one small file, beside what it has.
+    """Keep what figures and claims need of runs in one small file.
 
-    Of a run that comes twice the longer one is kept. The file is made of text and sorted, so it can be under version
-    control. Use --forget for a method that has changed: its kept runs are not those of today.
+    The runs are added to those that the file has. Of a run that comes twice the longer one is kept. The file is text
+    and sorted, so it can be under version control. Use --forget for a method that has changed: its kept runs are not
+    those of today.
     """
     from bounce import __version__
     from bounce.errors import InvalidInput
@@ -293,7 +298,8 @@ def keep(
     damaged: dict[Path, str] = {}
     found = keep_all(folder, __version__ if revision is None else revision, damaged)
     after = united(left, *(read(file).values() for file in files or []), found)
-    write(kept, after)
+    if after or kept.exists():
+        write(kept, after)
     removed = f", {len(before) - len(left)} removed" if forget else ""
     print(f"{kept}: {len(before)} runs before{removed}, {len(found)} in {folder}, {len(after)} now")
     _report(damaged)
@@ -329,7 +335,7 @@ def audit(
     from bounce.cli.outputs import check_plot
     from bounce.cli.table import show_table
     from bounce.errors import InvalidInput
-    from bounce.paper.audit import Source
+    from bounce.paper.audit import Source, refuse
     from bounce.paper.audit import audit as compare
     from bounce.paper.runs import processes
 
@@ -338,7 +344,8 @@ def audit(
     if out is not None:
         check_plot(out, overwrite=overwrite)
     columns = ("runs", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    chosen = list(dict.fromkeys(methods))
+    chosen, changed = list(dict.fromkeys(methods)), [word.strip() for word in changes.split(",")]
+    refuse(Source(problem, spec), chosen, budget=evals, changes=changed)
     with processes(jobs) as executor, Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("runs", total=2 * repetitions * len(chosen))
         reports = compare(
@@ -347,7 +354,7 @@ def audit(
             executor,
             budget=evals,
             repetitions=repetitions,
-            changes=[word.strip() for word in changes.split(",")],
+            changes=changed,
             progress=lambda finished: progress.update(task, completed=finished),
         )
     rows = []
