@@ -94,7 +94,13 @@ def test_of_a_run_that_comes_twice_the_longer_one_stays() -> None:
 
 @pytest.mark.parametrize(
     ("lengths", "left"),
-    [([200] * 5 + [3], [200] * 5), ([200, 100, 100], [200, 100, 100]), ([200, 200, 60], [200, 200]), ([], [])],
+    [
+        ([200] * 5 + [3], [200] * 5),
+        ([200, 100, 100], [200, 100, 100]),
+        ([200, 200, 60], [200, 200]),
+        ([200, 100], [200, 100]),
+        ([], []),
+    ],
 )
 def test_a_run_that_has_just_begun_does_not_cut_the_others(lengths: list[int], left: list[int]) -> None:
     found: list[Seen] = [run(length, seed) for seed, length in enumerate(lengths)]

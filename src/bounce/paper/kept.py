@@ -88,8 +88,8 @@ def fullest(runs: Sequence[Seen]) -> list[Seen]:
     So a few runs that have just begun, or that are shorter than the others, do not cut the others.
     """
     lengths = sorted(len(run.best) for run in runs)
-    shown = [(length * (len(lengths) - lengths.index(length)), length) for length in lengths]
-    least = max(shown, default=(0, 0))[1]
+    shown = [length * (len(lengths) - i) for i, length in enumerate(lengths)]
+    least = lengths[shown.index(max(shown))] if shown else 0  # of several lengths, the one that more runs have
     return [run for run in runs if len(run.best) >= least]
 
 
