@@ -347,6 +347,30 @@ def test_what_cannot_be_audited_is_refused() -> None:
                 audit.audit(Source("labs10"), [method], executor, budget=5, repetitions=4, changes=changes)
 
 
+def test_a_misspelt_name_is_refused_before_a_progress_bar_appears(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, said in (
+        (["bodii", "--problem", "labs10"], "did you mean 'bodi'?"),
+        (["random", "--problem", "labs"], "there is no problem 'labs'"),
+        (["random", "--problem", "labs10", "--changes", "colour"], "cannot change 'colour'"),
+    ):
+        shown = typed(["audit", *words], monkeypatch, capsys, tmp_path)
+        assert shown.code != 0
+        assert said in shown.err
+        assert "runs" not in shown.err
+
+
+def test_a_claim_is_said_once_before_all_places_where_it_was_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    size = ["--repetitions", "2", "--evaluations", "6", "--methods", "bounce,random"]
+    typed(["paper", "run", "8", *size], monkeypatch, capsys, tmp_path)
+    lines = typed(["paper", "check", "8", "--markdown"], monkeypatch, capsys, tmp_path).out.splitlines()
+    assert lines[2].startswith("| 8 | Bounce outperforms all others on both versions | ackley53, original |")
+    assert lines[3].startswith("| 8 |  | ackley53, randomized |")
+
+
 def test_two_marks_are_two_tests() -> None:
     report = Report("x", np.zeros((4, 10)), np.zeros((4, 10)))
     assert report.marks == (5, 10)

@@ -11,13 +11,14 @@ import typer
 from bounce.cli.help import Command
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from bounce.paper.figures import Curve
     from bounce.paper.runs import Run
-    from bounce.paper.traces import Trace
+    from bounce.paper.traces import Seen
 
 FOLDER = Path("paper-runs")
+KEPT = Path("paper-kept.csv")
 
 paper = typer.Typer(help="Repeat the experiments of the paper, and check its claims.", no_args_is_help=True)
 
@@ -25,6 +26,9 @@ Figures = Annotated[
     list[int] | None, typer.Argument(metavar="FIGURE", help="Numbers of figures. The default is all of them.")
 ]
 Folder = Annotated[Path, typer.Option(metavar="FOLDER", help="The folder of the runs.")]
+
+
+KeptFile = Annotated[Path, typer.Option("--kept", metavar="FILE", help="The file of kept runs, if there is one.")]
 
 
 @paper.command("list", cls=Command, epilog="Example: bounce paper list")
@@ -70,13 +74,16 @@ def run(
         typer.Option(metavar="ADDRESS", help="Use the workers of this Dask scheduler, which see the same files."),
     ] = None,
     folder: Folder = FOLDER,
+    kept: KeptFile = KEPT,
 ) -> None:
     """Make the runs of figures, or what is missing of them.
 
-    It can be stopped at any time: start it again to continue. Runs that were made with --quick are continued too.
+    It can be stopped at any time: start it again to continue. Runs that were made with --quick are continued too. Kept
+    runs are not made again, unless they are too short.
     """
     from bounce.errors import StudyLocked
     from bounce.paper.figures import chosen
+    from bounce.paper.kept import read
     from bounce.paper.runs import QUICK_EVALUATIONS, QUICK_REPETITIONS, damage, wanted
     from bounce.study.lock import Lock
 
@@ -92,7 +99,11 @@ def run(
         methods=_named(methods, "method", [method.key for figure in selected for method in figure.methods]),
         problems=_named(problems, "problem", [problem for figure in selected for problem in figure.problems]),
     )
-    runs, left_out = _possible(every)
+    earlier = read(kept)
+    new = [own for own in every if own.key not in earlier or earlier[own.key].evaluations < own.length]
+    if len(new) < len(every):
+        print(f"{len(every) - len(new)} of {len(every)} runs are in {kept}")
+    runs, left_out = _possible(new)
     for reason in left_out:
         print(f"left out: {reason}")
     damaged = {own.path: wrong for own in runs if (wrong := damage(own.path)) is not None}
@@ -115,8 +126,8 @@ def run(
         raise typer.Exit(1)
 
 
-def _named(words: str | None, what: str, known: Sequence[str]) -> list[str] | None:
-    """Return the names in a list of words; refuse one that the figures do not have."""
+def _named(words: str | None, what: str, known: Sequence[str], who: str = "these figures have") -> list[str] | None:
+    """Return the names in a list of words; refuse one that is not known."""
     from difflib import get_close_matches
 
     from bounce.errors import InvalidInput
@@ -129,7 +140,7 @@ def _named(words: str | None, what: str, known: Sequence[str]) -> list[str] | No
             near = get_close_matches(name.lower(), known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "."
             every = ", ".join(sorted(set(known)))
-            raise InvalidInput(f"these figures have no {what} {name!r}{hint} They have {every}")
+            raise InvalidInput(f"{who} no {what} {name!r}{hint} They have {every}")
     return names
 
 
@@ -178,25 +189,36 @@ def plot(
     figures: Figures = None,
     *,
     folder: Folder = FOLDER,
+    kept: KeptFile = KEPT,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write the figures.")] = Path("paper-figures"),
 ) -> None:
     """Draw figures from the runs that exist.
 
-    It writes PNG and SVG files, and the means and errors of the curves as JSON.
+    It writes PNG and SVG files, and the means and errors of the curves as JSON. A curve shows its runs until the end of
+    the shortest one; runs that have just begun are left out.
     """
     from bounce.paper.figures import chosen
-    from bounce.paper.runs import traces
     from bounce.report.figures import draw
 
     damaged: dict[Path, str] = {}
+    runs = _reader(folder, kept, damaged)
     for figure in chosen(figures or []):
-        paths = draw(figure, lambda curve: traces(curve, folder, damaged=damaged), out)
+        paths = draw(figure, runs, out)
         print(
             "\n".join(map(str, paths))
             if paths
             else f"figure {figure.number} has no runs in {folder}: bounce paper run {figure.number} --quick"
         )
     _report(damaged)
+
+
+def _reader(folder: Path, kept: Path, damaged: dict[Path, str]) -> Callable[[Curve], Sequence[Seen]]:
+    """Return what reads the runs of a curve from a folder and a file of kept runs."""
+    from bounce.paper.kept import read
+    from bounce.paper.runs import seen, traces
+
+    earlier = read(kept)
+    return lambda curve: seen(curve, traces(curve, folder, damaged=damaged), earlier)
 
 
 def _report(damaged: Mapping[Path, str]) -> None:
@@ -210,6 +232,7 @@ def check(
     figures: Figures = None,
     *,
     folder: Folder = FOLDER,
+    kept: KeptFile = KEPT,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
 ) -> None:
     """Check the claims of the text about figures, on the runs that exist."""
@@ -217,17 +240,17 @@ def check(
     from bounce.paper.claims import MISSING
     from bounce.paper.claims import check as judge
     from bounce.paper.figures import chosen
-    from bounce.paper.runs import traces
 
     damaged: dict[Path, str] = {}
-
-    def runs(curve: Curve) -> Sequence[Trace]:
-        return traces(curve, folder, damaged=damaged)
-
+    runs = _reader(folder, kept, damaged)
     found = [row for figure in chosen(figures or []) for row in judge(figure, runs)]
     head = ("figure", "claim", "where", "verdict", "numbers")
     run = [row for row in found if row.verdict != MISSING]
-    rows = [(str(row.figure), row.says, row.where, row.verdict, row.numbers) for row in run]
+    rows, said = [], ("", "")
+    for row in run:  # a claim is said once, before all the places where it was checked
+        own = (str(row.figure), row.says)
+        rows.append((own[0], "" if own == said else row.says, row.where, row.verdict, row.numbers))
+        said = own
     if markdown:
         print("\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)))
     elif rows:
@@ -236,6 +259,49 @@ def check(
         print(
             f"\n{len(found) - len(run)} of {len(found)} claims have no verdict: too few of their runs are in {folder}"
         )
+    _report(damaged)
+
+
+@paper.command("keep", cls=Command, epilog="Example: bounce paper keep --kept docs/paper/runs.csv")
+def keep(
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILE", help="Other files of kept runs, such as another machine's.")
+    ] = None,
+    *,
+    folder: Folder = FOLDER,
+    kept: KeptFile = KEPT,
+    forget: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Methods whose kept runs are removed first.")
+    ] = None,
+    revision: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Which code made the runs of the folder. The default is the version."),
+    ] = None,
+) -> None:
+    """Keep what figures and claims need of runs in one small file.
+
+    The runs are added to those that the file has. Of a run that comes twice the longer one is kept. The file is text
+    and sorted, so it can be under version control. Use --forget for a method that has changed: its kept runs are not
+    those of today.
+    """
+    from bounce import __version__
+    from bounce.errors import InvalidInput
+    from bounce.paper.kept import method_of, read, united, without, write
+    from bounce.paper.runs import keep_all
+
+    for file in files or []:
+        if not file.exists():
+            raise InvalidInput(f"the file {str(file)!r} does not exist")
+    before = list(read(kept).values())
+    gone = _named(forget, "method", [method_of(run.name) for run in before], who=f"the runs in {kept} have") or []
+    left = without(before, gone)
+    damaged: dict[Path, str] = {}
+    found = keep_all(folder, __version__ if revision is None else revision, damaged)
+    after = united(left, *(read(file).values() for file in files or []), found)
+    if after or kept.exists():
+        write(kept, after)
+    removed = f", {len(before) - len(left)} removed" if forget else ""
+    print(f"{kept}: {len(before)} runs before{removed}, {len(found)} in {folder}, {len(after)} now")
     _report(damaged)
 
 
@@ -269,7 +335,7 @@ def audit(
     from bounce.cli.outputs import check_plot
     from bounce.cli.table import show_table
     from bounce.errors import InvalidInput
-    from bounce.paper.audit import Source
+    from bounce.paper.audit import Source, refuse
     from bounce.paper.audit import audit as compare
     from bounce.paper.runs import processes
 
@@ -278,7 +344,8 @@ def audit(
     if out is not None:
         check_plot(out, overwrite=overwrite)
     columns = ("runs", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    chosen = list(dict.fromkeys(methods))
+    chosen, changed = list(dict.fromkeys(methods)), [word.strip() for word in changes.split(",")]
+    refuse(Source(problem, spec), chosen, budget=evals, changes=changed)
     with processes(jobs) as executor, Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("runs", total=2 * repetitions * len(chosen))
         reports = compare(
@@ -287,7 +354,7 @@ def audit(
             executor,
             budget=evals,
             repetitions=repetitions,
-            changes=[word.strip() for word in changes.split(",")],
+            changes=changed,
             progress=lambda finished: progress.update(task, completed=finished),
         )
     rows = []

@@ -270,6 +270,19 @@ def permutation_test(a: Array, b: Array, *, permutations: int = PERMUTATIONS) ->
     return float((1 + np.count_nonzero(drawn >= seen - 1e-12)) / (1 + permutations))
 
 
+def refuse(source: Source, methods: Sequence[str], *, budget: int, changes: Sequence[str] = DEFAULT) -> None:
+    """Refuse what cannot be audited, before anything runs: a name that is not known, or a disguise without effect."""
+    for change in changes:
+        if change not in CHANGES:
+            raise InvalidInput(f"a disguise cannot change {change!r}; it can change {', '.join(CHANGES)}")
+    space, _ = source.objective()
+    plain = Disguise.none(space)
+    if not any(Disguise.random(space, changes, rng=np.random.default_rng(i)).differs(plain) for i in range(64)):
+        raise InvalidInput(f"{', '.join(changes)}: these changes make no difference to the variables of this problem")
+    for method in methods:
+        made(method, space, budget, 0)
+
+
 def audit(
     source: Source,
     methods: Sequence[str],
@@ -281,15 +294,7 @@ def audit(
     progress: Callable[[int], None] = lambda finished: None,
 ) -> list[Report]:
     """Run methods on a problem as it is and in disguises, and compare. `progress` gets the number of finished runs."""
-    for change in changes:
-        if change not in CHANGES:
-            raise InvalidInput(f"a disguise cannot change {change!r}; it can change {', '.join(CHANGES)}")
-    space, _ = source.objective()
-    plain = Disguise.none(space)
-    if not any(Disguise.random(space, changes, rng=np.random.default_rng(i)).differs(plain) for i in range(64)):
-        raise InvalidInput(f"{', '.join(changes)}: these changes make no difference to the variables of this problem")
-    for method in methods:
-        made(method, space, budget, 0)  # refuses before anything runs
+    refuse(source, methods, budget=budget, changes=changes)
     tasks = [
         Task(source, method, budget, seed, own)
         for seed in range(repetitions)

@@ -23,15 +23,15 @@ import numpy as np
 from bounce.gp.linalg import Array
 from bounce.paper.analyses import ANALYSES
 from bounce.paper.figures import Curve, Figure
-from bounce.paper.traces import Trace
+from bounce.paper.traces import Seen
 
 HOLDS, OPEN, FAILS, MISSING = "holds", "undecided", "does not hold", "not run"
 LEVEL = 0.05
 LEAST = 2  # seeds
 ENOUGH = 6  # seeds that can show a difference, two-sided, at this level
 
-Runs = Callable[[Curve], Sequence[Trace]]
-"""The traces of a curve, one for each seed."""
+Runs = Callable[[Curve], Sequence[Seen]]
+"""The runs of a curve, one for each seed."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ class Panel:
 
     problem: str
     version: str
-    traces: Mapping[str, Mapping[int, Trace]]
+    traces: Mapping[str, Mapping[int, Seen]]
     """By method and seed, of the batch size that is looked at."""
 
     @classmethod
     def of(cls, figure: Figure, problem: str, version: str, runs: Runs, batch: int = 1) -> Panel:
         """Read the panel's runs."""
-        found: dict[str, dict[int, Trace]] = {}
+        found: dict[str, dict[int, Seen]] = {}
         for curve in figure.curves():
             if (curve.problem, curve.version, curve.batch) == (problem, version, batch):
                 found[curve.method.key] = {trace.seed: trace for trace in runs(curve)}
@@ -105,7 +105,7 @@ class Panel:
 
     def length(self, *methods: str) -> int:
         """Return how many evaluations all of their runs have."""
-        return min(len(trace.rows) for method in methods for trace in self.traces[method].values())
+        return min(len(trace.best) for method in methods for trace in self.traces[method].values())
 
     def values(self, method: str, seeds: Sequence[int], at: int) -> Array:
         """Return the best values of a method after some evaluations."""
@@ -234,9 +234,9 @@ def _versions(figure: Figure, claim: Mapping[str, Any], runs: Runs) -> list[Verd
     return found
 
 
-def batches_to_reach(traces: Sequence[Trace], batch: int, target: float) -> int | None:
+def batches_to_reach(traces: Sequence[Seen], batch: int, target: float) -> int | None:
     """Return after how many batches the mean of the best values is at most a target; None if it never is."""
-    length = min(len(trace.rows) for trace in traces)
+    length = min(len(trace.best) for trace in traces)
     mean = np.mean([trace.best[:length] for trace in traces], axis=0)
     reached = np.flatnonzero(mean <= target)
     return None if not len(reached) else int(reached[0]) // batch + 1
@@ -265,11 +265,11 @@ def _fewer_batches(figure: Figure, claim: Mapping[str, Any], runs: Runs) -> list
             if 1 not in own or len(own) < LEAST:
                 found.append(Verdict(figure.number, claim["says"], where, MISSING, "too few runs"))
                 continue
-            length = min(len(trace.rows) for trace in own[1])
+            length = min(len(trace.best) for trace in own[1])
             ends = np.array([trace.best[length - 1] for trace in own[1]])
             target = float(ends.mean() + ends.std(ddof=1) / math.sqrt(len(ends)))  # comparable: within a standard error
             needed = {batch: batches_to_reach(traces, batch, target) for batch, traces in own.items()}
-            made = {batch: min(len(trace.rows) for trace in traces) // batch for batch, traces in own.items()}
+            made = {batch: min(len(trace.best) for trace in traces) // batch for batch, traces in own.items()}
             verdict = _batches_verdict(needed, made)
             counts = {batch: count or f"not within {made[batch]}" for batch, count in sorted(needed.items())}
             numbers = ", ".join(f"B = {batch}: {count}" for batch, count in counts.items())

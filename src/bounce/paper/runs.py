@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,7 +26,8 @@ from bounce import benchmarks
 from bounce.errors import InvalidInput
 from bounce.optimizer.bounce import Bounce
 from bounce.paper.figures import Curve, Figure
-from bounce.paper.traces import FIELDS, Setup, Trace, one_thread_each, path_of, row_of
+from bounce.paper.kept import Kept, Key, fullest, kept, name_of
+from bounce.paper.traces import FIELDS, Seen, Setup, Trace, one_thread_each, path_of, row_of
 
 QUICK_REPETITIONS, QUICK_EVALUATIONS = 5, 100
 
@@ -39,6 +40,11 @@ class Run:
     seed: int
     path: Path
     length: int
+
+    @property
+    def key(self) -> Key:
+        """Its name among kept runs."""
+        return name_of(self.path), self.seed
 
     @property
     def finished(self) -> int:
@@ -154,11 +160,29 @@ def _repeat(run: Run, optimizer: Bounce, trial: Any, row: dict[str, Any]) -> Non
     optimizer.tell(trial, row["value"])
 
 
+class Counting:
+    """Counts the finished evaluations of runs, and reads only the files that have grown."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = runs
+        self._sizes: dict[Path, int] = {}
+        self._counts: dict[Path, int] = {}
+
+    def finished(self) -> int:
+        """Return the number of finished evaluations of all runs."""
+        for run in self._runs:
+            size = run.path.stat().st_size if run.path.exists() else 0
+            if size != self._sizes.get(run.path, 0):
+                self._sizes[run.path], self._counts[run.path] = size, run.finished
+        return sum(self._counts.values())
+
+
 def make_all(runs: Sequence[Run], executor: Executor, *, progress: Callable[[int], None]) -> list[str]:
     """Make runs through an executor, and return what went wrong.
 
     `progress` is called now and then with the number of finished evaluations of all runs.
     """
+    counting = Counting(runs)
     running: dict[Future[None], Run] = {executor.submit(make, run): run for run in runs}
     problems: list[str] = []
     try:
@@ -169,7 +193,7 @@ def make_all(runs: Sequence[Run], executor: Executor, *, progress: Callable[[int
                 error = future.exception()
                 if error is not None:
                     problems.append(f"{running[future].path}: {type(error).__name__}: {error}")
-            progress(sum(run.finished for run in runs))
+            progress(counting.finished())
     except BaseException:
         for future in running:
             future.cancel()
@@ -192,8 +216,8 @@ def processes(jobs: int) -> Iterator[Executor]:
         pool.shutdown()
 
 
-def traces(curve: Curve, folder: Path, *, least: int = 1, damaged: dict[Path, str] | None = None) -> list[Trace]:
-    """Return the runs of a curve that have at least some evaluations.
+def traces(curve: Curve, folder: Path, *, damaged: dict[Path, str] | None = None) -> list[Trace]:
+    """Return the traces of a curve's runs.
 
     A damaged trace is left out: `damaged` gets its path and what is wrong with it. Without `damaged` it is an error.
     """
@@ -201,10 +225,32 @@ def traces(curve: Curve, folder: Path, *, least: int = 1, damaged: dict[Path, st
     for seed in range(curve.method.repetitions):
         path = path_for(folder, curve, seed)
         rows, wrong = intact(path) if path.exists() else ([], None)
-        if wrong is None and len(rows) >= max(1, least):
+        if wrong is None and rows:
             found.append(Trace(path, rows))
         elif wrong is not None and damaged is not None:
             damaged[path] = wrong
         elif wrong is not None:
             raise InvalidInput(f"a trace is damaged: {wrong}")
+    return found
+
+
+def seen(curve: Curve, found: Sequence[Trace], earlier: Mapping[Key, Kept]) -> list[Seen]:
+    """Return the runs of a curve: of each seed the trace or the kept run, whichever is longer."""
+    runs: dict[int, Seen] = {trace.seed: trace for trace in found}
+    for seed in range(curve.method.repetitions):
+        own = earlier.get((curve.name, seed))
+        if own is not None and (seed not in runs or own.evaluations > len(runs[seed].best)):
+            runs[seed] = own
+    return fullest([runs[seed] for seed in sorted(runs)])
+
+
+def keep_all(folder: Path, revision: str, damaged: dict[Path, str]) -> list[Kept]:
+    """Return what is kept of all traces in a folder; `damaged` gets those that are left out."""
+    found = []
+    for path in sorted(folder.glob("*/*-seed*.jsonl")):
+        rows, wrong = intact(path)
+        if wrong is not None:
+            damaged[path] = wrong
+        elif rows:
+            found.append(kept(name_of(path), Trace(path, rows), revision))
     return found

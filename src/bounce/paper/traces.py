@@ -10,6 +10,7 @@ import math
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -17,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -33,7 +34,24 @@ FIELDS = (
 )
 RENAMED = {"space": "stage", "length_comb": "radius", "length_cont": "side"}  # fields of the first release
 BOUNCE = "bounce"
+INITIAL = 5  # points that a method of the figures does not choose
 SEED = re.compile(r"-seed(\d+)$")
+
+
+class Seen(Protocol):
+    """What figures and claims need of a run, whether its trace is here or it was kept without its points."""
+
+    @property
+    def seed(self) -> int:
+        """The seed, one for each run of a curve."""
+
+    @property
+    def best(self) -> Array:
+        """The lowest value so far after each evaluation."""
+
+    @property
+    def proposed(self) -> Mapping[int, int]:
+        """How often each value of a variable was proposed, where all variables have whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +78,13 @@ class Trace:
         values = [math.inf if row["value"] is None else row["value"] for row in self.rows]
         best = np.minimum.accumulate(np.array(values, dtype=np.float64))
         return np.where(np.isfinite(best), best, np.nan)
+
+    @property
+    def proposed(self) -> dict[int, int]:
+        """How often each value of a variable came after the initial points; empty if one is not a whole number."""
+        values = [value for row in self.rows[INITIAL:] for value in row["point"].values()]
+        whole = all(isinstance(value, int) for value in values)
+        return {int(value): count for value, count in sorted(Counter(values).items())} if whole else {}
 
     def column(self, name: str) -> Array:
         """Return a field of every trial as numbers."""

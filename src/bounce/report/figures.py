@@ -25,13 +25,13 @@ from bounce.paper.analyses import (
 )
 from bounce.paper.audit import Report
 from bounce.paper.figures import Curve, Figure
-from bounce.paper.traces import Trace
+from bounce.paper.traces import Seen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
-Runs = Callable[[Curve], Sequence[Trace]]
+Runs = Callable[[Curve], Sequence[Seen]]
 
 # The colours of Okabe and Ito, which people with any colour vision can tell apart, and a line style for each.
 STYLES: dict[str, dict[str, Any]] = {
@@ -55,9 +55,9 @@ LETTER, HANDLE = 0.058, 0.6  # inches of a letter of a legend, and of the line b
 DRAWS = 20_000
 
 
-def summary(curve: Curve, traces: Sequence[Trace]) -> dict[str, Any]:
+def summary(curve: Curve, traces: Sequence[Seen]) -> dict[str, Any]:
     """Return what is kept of a curve's runs: mean and standard error after each evaluation, and the repetitions."""
-    length = min(len(trace.rows) for trace in traces)
+    length = min(len(trace.best) for trace in traces)
     best = np.array([trace.best[:length] for trace in traces])
     error = best.std(axis=0, ddof=1) / np.sqrt(len(best)) if len(best) > 1 else np.zeros(length)
     return {
@@ -202,8 +202,7 @@ def _combo_categories(figure: Figure, runs: Runs) -> Picture:
     axes[0].set(xlabel="category", ylabel="prior variance at β = 1")
     axes[0].legend(fontsize=8)
     for (curve, traces), axis in zip(shown, axes[1:], strict=True):
-        proposed = [list(row["point"].values()) for trace in traces for row in trace.rows[5:]]
-        counts = np.bincount(np.array(proposed, dtype=np.intp).ravel(), minlength=ACTIONS + 1)[1:]
+        counts = np.array([sum(trace.proposed.get(action, 0) for trace in traces) for action in range(1, ACTIONS + 1)])
         axis.bar(places, counts / max(1, counts.sum()), color="#D55E00")
         axis.axhline(1.0 / ACTIONS, color="0.3", linestyle=":")
         axis.set_title(f"{curve.method.label}, {curve.version} ({len(traces)})", fontsize=10)

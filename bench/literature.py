@@ -1,0 +1,154 @@
+"""Compare all optimizers of the literature on the randomised problems of the paper.
+
+    BOUNCE_DATA=FOLDER python bench/literature.py run --seeds 5 --evaluations 100 --methods leaf,pr --jobs 2
+    bounce paper keep --kept docs/paper/runs.csv
+    python bench/literature.py table
+
+The runs are those of `bounce paper run`, in the same folder: what a figure of the paper shows, or what was kept, is not
+run again. `table` renews the table of docs/rivals.md from the kept runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+import report
+from bounce import baselines, benchmarks
+from bounce.errors import BounceError, DataError, InvalidInput
+from bounce.paper.figures import Figure, Method, figures
+from bounce.paper.kept import Kept, Key, read
+from bounce.paper.runs import Run, make_all, processes, wanted
+
+ROOT = Path(__file__).parent.parent
+KEPT, DOCUMENT = ROOT / "docs" / "paper" / "runs.csv", ROOT / "docs" / "rivals.md"
+PROBLEMS = ("pest25", "ackley53", "contamination25", "maxsat60", "labs50", "cluster60", "svm53")
+MARKS = (50, 100, 200)
+LEAST, MOST = 2, 50  # seeds of a number in the tables
+
+app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
+Names = Annotated[str | None, typer.Option(help="Comma-separated names; all by default.")]
+
+
+def comparison() -> Figure:
+    """Return all methods on all problems, as a figure that the paper does not have.
+
+    Methods of the paper's figures have the names that they have there, and so the same runs.
+    """
+    shown = {method.key: method for figure in figures().values() for method in figure.methods}
+    known = {method.method for method in shown.values()}
+    names = [name for name in baselines.names() if name not in known and not name.startswith("bounce")]
+    others = [Method(f"{name}-fixed" if name in shown else name, name, name, {}) for name in names]
+    return Figure(0, "all methods", PROBLEMS, ("randomized",), (*shown.values(), *others))
+
+
+def possible(runs: Iterable[Run]) -> list[Run]:
+    """Return the runs of methods that take the problem, where its data and the method's package are here."""
+    fine: dict[tuple[str, str], bool] = {}
+    chosen = []
+    for run in runs:
+        key = (run.setup.name, run.setup.method)
+        if key not in fine:
+            try:
+                run.setup.optimizer(benchmarks.load(run.setup.name, run.setup.randomized).space, 0)
+                fine[key] = True
+            except (DataError, InvalidInput):
+                fine[key] = False
+        if fine[key]:
+            chosen.append(run)
+    return chosen
+
+
+def _separate(text: str | None, known: Sequence[str], what: str) -> list[str] | None:
+    names = None if text is None else [name.strip() for name in text.split(",")]
+    for name in names or ():
+        if name not in known:
+            raise InvalidInput(f"there is no {what} {name!r}; the names are {', '.join(known)}")
+    return names
+
+
+@app.command()
+def run(
+    *,
+    methods: Names = None,
+    problems: Names = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds of each method.")] = 10,
+    evaluations: Annotated[int, typer.Option(min=1, help="Evaluations of each run.")] = 200,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
+    folder: Annotated[Path, typer.Option(help="The folder of the runs.")] = Path("paper-runs"),
+    kept: Annotated[Path, typer.Option(help="Runs that are not made again.")] = KEPT,
+) -> None:
+    """Make the runs, or what is missing of them."""
+    figure = comparison()
+    every = wanted(
+        [figure],
+        folder,
+        repetitions=seeds,
+        evaluations=evaluations,
+        methods=_separate(methods, [method.key for method in figure.methods], "method"),
+        problems=_separate(problems, PROBLEMS, "problem"),
+    )
+    earlier = read(kept)
+    left = [own for own in every if own.key not in earlier or earlier[own.key].evaluations < own.length]
+    missing = [own for own in possible(left) if own.finished < own.length]
+    if missing:
+        with processes(jobs) as executor, Progress(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as bar:
+            task = bar.add_task("evaluations", total=sum(own.length for own in missing))
+            failed = make_all(missing, executor, progress=lambda count: bar.update(task, completed=count))
+        if failed:
+            raise InvalidInput("; ".join(failed))
+    print(f"{len(missing)} runs were made")
+
+
+def number(runs: Sequence[Kept], mark: int) -> tuple[float, str]:
+    """Return the mean best value after some evaluations, and with its standard error and seeds as a text."""
+    values = np.array([float(own.best[mark - 1]) for own in runs if own.evaluations >= mark])
+    if len(values) < LEAST:
+        return math.inf, "–"
+    mean, error = float(values.mean()), float(values.std(ddof=1)) / len(values) ** 0.5
+    digits = 3 if error < 0.1 else 2 if error < 1.0 else 1
+    text = f"{mean:.4g} ± {error:.1g}" if abs(mean) >= 1e5 else f"{mean:.{digits}f} ± {error:.{digits}f}"
+    return mean, f"{text} ({len(values)})"
+
+
+def tables(kept: Mapping[Key, Kept]) -> str:
+    """Return a table for each problem with runs; the method that is best after most evaluations comes first."""
+    figure, parts = comparison(), []
+    for problem in PROBLEMS:
+        rows = []
+        for curve in figure.curves():
+            if curve.problem == problem:
+                runs = [own for seed in range(MOST) if (own := kept.get((curve.name, seed))) is not None]
+                found = [number(runs, mark) for mark in MARKS]
+                means, texts = [mean for mean, _ in found], [text for _, text in found]
+                if min(means) < math.inf:
+                    rows.append((means[::-1], f"| `{curve.method.key}` | {' | '.join(texts)} |"))
+        if rows:
+            head = f"| {problem} | {' | '.join(map(str, MARKS))} |\n|{' --- |' * (1 + len(MARKS))}"
+            parts.append("\n".join([head, *(line for _, line in sorted(rows))]))
+    return "\n\n".join(parts)
+
+
+@app.command()
+def table(
+    *,
+    kept: Annotated[Path, typer.Option(help="The file of kept runs.")] = KEPT,
+    into: Annotated[Path, typer.Option(help="The document whose tables are replaced.")] = DOCUMENT,
+) -> None:
+    """Renew the tables of the document, and print them."""
+    text = tables(read(kept))
+    report.renew(into, "literature", text)
+    print(text)
+
+
+if __name__ == "__main__":
+    try:
+        app()
+    except BounceError as error:
+        raise SystemExit(f"literature: {error}") from None

@@ -1,0 +1,76 @@
+"""The bench of all optimizers of the literature: it shares the runs of the paper's figures."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import literature
+from bounce import baselines
+from bounce.paper import kept, runs
+from bounce.paper.figures import figures
+from bounce.paper.kept import Kept
+
+
+def test_every_rival_takes_part_and_runs_of_the_figures_are_shared() -> None:
+    figure = literature.comparison()
+    assert {method.method for method in figure.methods} >= {
+        name for name in baselines.names() if not name.startswith("bounce")
+    }
+    keys = [method.key for method in figure.methods]
+    assert len(keys) == len(set(keys))
+    assert {"bodi", "bodi-fixed", "combo", "combo-fixed", "pr", "leaf"} <= set(keys)
+    ours = {curve.name for curve in figure.curves()}
+    for number in (2, 3, 4, 8, 9, 10):
+        randomised = {curve.name for curve in figures()[number].curves() if curve.version == "randomized"}
+        assert randomised <= ours
+
+
+def test_methods_that_do_not_take_a_problem_are_left_out(tmp_path: Path) -> None:
+    wanted = runs.wanted(
+        [literature.comparison()], tmp_path, repetitions=1, methods=["turbo", "bocs", "random"], problems=["labs50"]
+    )
+    assert len(wanted) == 3
+    assert {run.setup.method for run in literature.possible(wanted)} == {"bocs", "random"}
+
+
+def kept_run(key: str, seed: int, last: float, evaluations: int = 200) -> Kept:
+    (curve,) = [
+        curve for curve in literature.comparison().curves() if (curve.problem, curve.method.key) == ("pest25", key)
+    ]
+    return Kept(curve.name, seed, evaluations, "1", ((1, 17.0), (60, last))[: 1 + (evaluations > 60)], {})
+
+
+def test_the_best_method_comes_first_and_numbers_say_of_how_many_seeds_they_are(tmp_path: Path) -> None:
+    some = [kept_run("random", seed, 15.0 + seed) for seed in range(2)]
+    some += [kept_run("leaf", seed, 13.0) for seed in range(3)]
+    some += [kept_run("pr", 0, 12.0), *(kept_run("rducb", seed, 12.0, evaluations=50 + seed) for seed in (0, 1))]
+    path, page = tmp_path / "runs.csv", tmp_path / "page.md"
+    kept.write(path, some)
+    page.write_text("before\n<!-- literature: begin -->\nold\n<!-- literature: end -->\nafter\n")
+    done = CliRunner().invoke(literature.app, ["table", "--kept", str(path), "--into", str(page)])
+    assert done.exit_code == 0, done.output
+    assert page.read_text().splitlines()[3:8] == [
+        "| pest25 | 50 | 100 | 200 |",
+        "| --- | --- | --- | --- |",
+        "| `leaf` | 17.000 ± 0.000 (3) | 13.000 ± 0.000 (3) | 13.000 ± 0.000 (3) |",
+        "| `random` | 17.000 ± 0.000 (2) | 15.50 ± 0.50 (2) | 15.50 ± 0.50 (2) |",
+        "| `rducb` | 17.000 ± 0.000 (2) | – | – |",
+    ]
+    assert literature.number(some[:1], 50) == (math.inf, "–")
+
+
+def test_kept_runs_are_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "runs.csv"
+    kept.write(path, [kept_run("random", 0, 15.0)])
+    words = ["run", "--methods", "random", "--problems", "pest25", "--evaluations", "6", "--kept", str(path)]
+    done = CliRunner().invoke(literature.app, [*words, "--seeds", "1"])
+    assert "0 runs were made" in done.output
+    done = CliRunner().invoke(literature.app, [*words, "--seeds", "2"])
+    assert "1 runs were made" in done.output, done.output
+    done = CliRunner().invoke(literature.app, ["run", "--methods", "randon"])
+    assert "no method 'randon'" in str(done.exception)
