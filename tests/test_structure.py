@@ -583,3 +583,86 @@ def test_what_wakes_up_may_take_any_value_however_small_the_region() -> None:
     awake = structured_region(Neighbourhood(space, on, 1, narrow), rules)
     assert awake.box.tolist() == narrow.tolist()
     assert not len(awake.asleep)
+
+
+def listed(stem: str, n: int) -> str:
+    return ", ".join(f"{stem}{i}" for i in range(n))
+
+
+RESTRICTED: dict[str, tuple[list[Any], list[Any]]] = {
+    "a few of many": ([Binary(f"f{i}") for i in range(80)], [f"count({listed('f', 80)}) <= 2"]),
+    "an exact number of many": ([Binary(f"f{i}") for i in range(60)], [f"count({listed('f', 60)}) == 5"]),
+    "one of each group": (
+        [Binary(f"f{i}") for i in range(24)],
+        [f"count({', '.join(f'f{i}' for i in range(k, k + 4))}) == 1" for k in range(0, 24, 4)],
+    ),
+    "a small sum": ([Real(f"x{i}", 0, 1) for i in range(40)], [f"sum({listed('x', 40)}) <= 1"]),
+    "nearly an equation": ([Real(f"x{i}", 0, 1) for i in range(30)], [f"4.99 <= sum({listed('x', 30)}) <= 5.01"]),
+    "an order": ([Real(f"x{i}", 0, 1) for i in range(12)], [" < ".join(f"x{i}" for i in range(12))]),
+    "an exact sum": ([Integer(f"n{i}", 0, 20) for i in range(30)], [f"sum({listed('n', 30)}) == 60"]),
+    "a small part by products": (
+        [Real(f"x{i}", 0, 1) for i in range(12)],
+        ["x0 * x1 * x2 * x3 * x4 >= 0.9", "x5 + x6 >= 1.95"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESTRICTED)
+def test_a_strongly_restricted_space_is_searched_all_the_same(name: str) -> None:
+    space = Space(RESTRICTED[name][0], constraints=RESTRICTED[name][1])
+    drawn = Space(space.parameters).sample(2000, rng=np.random.default_rng(1))
+    assert space.structure is not None
+    assert space.structure.allowed(drawn).mean() < 0.01  # random points are no help
+    optimizer = Bounce(space, 12, seed=0)
+    points = []
+    while not optimizer.done:
+        (trial,) = optimizer.ask()
+        assert trial.point in space
+        points.append(json.dumps(trial.point))
+        optimizer.tell(trial, objective(trial.point))
+    assert len(set(points)) == 12
+
+
+def test_a_long_constraint_is_shortened_in_a_message() -> None:
+    many = [Binary(f"f{i}") for i in range(60)]
+    with pytest.raises(
+        InvalidSpace, match=r"constraint 'count\(f0, f1, .* \.\.\. .*f59\) >= 50' excludes most"
+    ) as error:
+        Space(many, constraints=[f"count({listed('f', 60)}) >= 50", f"count({listed('f', 60)}) <= 10"])
+    assert len(str(error.value)) < 300
+
+
+@settings(max_examples=20, deadline=None)
+@given(generators())
+def test_what_is_moved_onto_planes_or_is_a_corner_satisfies_the_linear_constraints(rng: np.random.Generator) -> None:
+    space = Space(
+        [
+            *(Real(f"x{i}", -1.0, float(rng.uniform(0.5, 3))) for i in range(4)),
+            *(Integer("n", 0, 7), Integer("wide", 0, 500), Binary("b"), Ordinal("o", [1, 3, 5])),
+        ],
+        constraints=[
+            f"{rng.uniform(0.1, 2):.3f} * x0 + x1 - x2 <= {rng.uniform(0.5, 2):.3f} + n",
+            "0 <= x1 + wide / 100 < x3 + o",
+            "count(b) + n == 4",
+        ],
+    )
+    structure = space.structure
+    assert structure is not None
+    planes = structure.walks.planes
+    assert len(planes) == 5
+    allowed = space.sample(20, rng=rng)
+    assert (allowed @ planes.weights.T <= planes.bounds + 0.01).all()  # a wide integer is rounded
+    codes = space.uniform(20, rng=rng)
+    for found in (planes.onto(codes, 200), planes.corners(codes[:4], rng=rng)):
+        assert len(found)
+        assert space.holds(found)
+        solvable = planes.real_weights.any(axis=1) | (len(found) == 4)
+        assert (found @ planes.weights.T <= planes.bounds + 1e-3)[:, solvable].all()
+
+
+def test_a_walk_reaches_every_allowed_point() -> None:
+    space = Space([Binary(f"f{i}") for i in range(6)], constraints=["count(f0, f1, f2, f3, f4, f5) == 3"])
+    assert space.structure is not None
+    start = np.tile(space.structure.walks.witnesses[:1], (400, 1))
+    ends = space.structure.walks.walked(start, 40, rng=np.random.default_rng(0))
+    assert len(np.unique(ends, axis=0)) == math.comb(6, 3)

@@ -25,6 +25,7 @@ from bounce.subspace.embedding import Embedding
 FEWEST, MOST, PER_BIN = 2000, 5000, 200  # candidates: min(5000, max(2000, 200·d)) (paper, appendix)
 RAW_SAMPLES = 512  # where all bins are real (paper, appendix); in a mixed space, as many that keep the other bins
 LISTED = 100_000  # a target space of at most this many points is listed when sampling finds no unseen point
+SCARCE, WALKS = 0.1, 256  # the share of allowed candidates below which walks from the centre yield so many more
 TRIES = 8  # sets drawn before a neighbourhood counts as empty
 CHUNK = 64  # points whose keys are made at once
 AT_ONCE = 128  # candidates whose acquisition is brought up to date together
@@ -169,6 +170,8 @@ def _proper(z: Codes, region: Neighbourhood, rules: Rules, *, rng: np.random.Gen
         z[:, region.asleep] = region.space.sample(len(z), rng=rng)[:, region.asleep]
     varied = rules.varied(z, region.centre, rng=rng) if rules.structure.composites else z[:0]
     found = rules.proper(np.concatenate([z, varied, rules.moves(region.centre, rng=rng)]))
+    if rules.structure.constraints and len(found) < SCARCE * len(z):
+        found = np.concatenate([found, rules.wandered(region, WALKS, rng=rng)])
     return found[region.distance(found) <= region.changes][: len(z)]
 
 
@@ -184,4 +187,7 @@ def candidates_of(
             return region, Candidates(acquisition, z, complete=complete)
         larger = wider(region)
     z = seen.unseen()
+    if not len(z) and seen.rules is not None:
+        z = seen.rules.drawn(np.tile(region.centre, (RAW_SAMPLES, 1)), rng=rng)
+        z = z[seen.first_fresh(z, len(z))]
     return region, Candidates(acquisition, z, complete=True) if len(z) else None

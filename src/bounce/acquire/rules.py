@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from bounce.acquire.neighbourhood import Neighbourhood
 from bounce.spaces.kinds import Codes, on_grid
 from bounce.spaces.structure import Structure
 from bounce.subspace.embedding import Embedding
@@ -23,6 +24,8 @@ Mask = NDArray[np.bool_]
 
 VARIANTS = 256  # values of each composite among which candidates choose
 KEPT = 0.5  # the chance that a candidate keeps a composite as it is
+FURTHEST = 12  # steps of a walk from the centre, at most
+SWEEPS = 20  # of projections onto all linear constraints
 HALVINGS = 12  # of a step of the reals that leaves the allowed points
 
 
@@ -94,6 +97,21 @@ class Rules:
         """Return what one latent point (d,) can become by changes of several variables together."""
         return self._down(self.structure.moves(self.embedding.up(z[None])[0], rng=rng))
 
+    def wandered(self, region: Neighbourhood, n: int, *, rng: np.random.Generator) -> Codes:
+        """Return the ends of short walks from the centre inside of a region, where random points are seldom allowed."""
+        begun = self.embedding.up(np.tile(region.centre, (n, 1)))
+        reals = region.space.reals
+
+        def within(x: Codes) -> Mask:
+            z = self._down(x)
+            low, high = region.box
+            near: Mask = region.distance(z) <= region.changes
+            near &= ((z[:, reals] >= low) & (z[:, reals] <= high)).all(axis=1)
+            return near
+
+        steps = 1 + np.floor(rng.random(n) * FURTHEST).astype(np.intp)
+        return self._down(self.structure.walks.walked(begun, steps, within=within, rng=rng))
+
     def movable(self, z: Codes, row: NDArray[np.intp], column: NDArray[np.intp], code: Codes) -> Mask:
         """Return which moves, each of one bin of a row of z, lead to another point that may be proposed."""
         active = self.structure.active(self.embedding.up(z))  # per variable
@@ -112,11 +130,9 @@ class Rules:
         if not bad.size:
             return moved
         moved = moved.copy()
-        if self.structure.planes:
-            x = self.embedding.up(moved[bad])
-            for _ in range(len(self.structure.planes)):
-                x = self.structure.onto_planes(x)
-            moved[bad] = self._down(x)
+        planes = self.structure.walks.planes
+        if len(planes):
+            moved[bad] = self._down(planes.onto(self.embedding.up(moved[bad]), SWEEPS))
             bad = bad[~self.allowed(moved[bad])]
         reals = self.embedding.latent.reals
         for _ in range(HALVINGS):

@@ -12,7 +12,7 @@ Shapes: columns (n,) by name.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -137,20 +137,31 @@ class Expression:
 
     def linear(self) -> tuple[dict[str, float], float] | None:
         """Return a and b if this is one linear inequality a·x <= b (< counts as <=), else None."""
+        found = self.planes() if isinstance(self._root, Compare) and self._root.symbol in ORDERS else []
+        return found[0] if found else None
+
+    def planes(self, binary: Container[str] = ()) -> list[tuple[dict[str, float], float]]:
+        """Return a and b of all linear inequalities a·x <= b that hold wherever this does (< counts as <=).
+
+        An equation is two of them. `binary` are the parameters that are true or false, whose count is their sum.
+        """
+        if len(self.parts) > 1:
+            return [plane for part in self.parts for plane in part.planes(binary)]
         root = self._root
-        if not isinstance(root, Compare) or root.symbol not in ORDERS:
-            return None
-        left, right = _linear(root.left), _linear(root.right)
+        if not isinstance(root, Compare) or root.symbol not in (*ORDERS, "=="):
+            return []
+        left, right = _linear(root.left, binary), _linear(root.right, binary)
         if left is None or right is None:
-            return None
-        form = _added(left, right, -1.0) if root.symbol in ("<", "<=") else _added(right, left, -1.0)
-        slopes = {name: slope for name, slope in form.items() if name and slope}
-        if not slopes or not all(map(math.isfinite, form.values())):
-            return None
-        return slopes, 0.0 - form.get("", 0.0)
+            return []
+        up, down = _added(left, right, -1.0), _added(right, left, -1.0)
+        forms = {"==": [up, down], "<": [up], "<=": [up]}.get(root.symbol, [down])
+        slopes = [{name: slope for name, slope in form.items() if name and slope} for form in forms]
+        if not slopes[0] or not all(map(math.isfinite, forms[0].values())):
+            return []
+        return [(own, 0.0 - form.get("", 0.0)) for own, form in zip(slopes, forms, strict=True)]
 
 
-def _linear(node: Node) -> dict[str, float] | None:
+def _linear(node: Node, binary: Container[str]) -> dict[str, float] | None:
     """Return a node as slopes by name, with the constant under the empty name; None if it is not linear."""
     form: dict[str, float] | None = None
     if isinstance(node, Constant) and isinstance(node.value, int | float):
@@ -158,29 +169,34 @@ def _linear(node: Node) -> dict[str, float] | None:
     elif isinstance(node, Name):
         form = {node.name: 1.0}
     elif isinstance(node, Negative):
-        form = _scaled(_linear(node.item), -1.0)
+        form = _scaled(_linear(node.item, binary), -1.0)
     elif isinstance(node, Sum):
-        form = _totalled(node.terms, node.signs)
-    elif isinstance(node, Call) and node.function == "sum":
-        form = _totalled(node.items, (1,) * len(node.items))
+        form = _totalled(node.terms, node.signs, binary)
+    elif isinstance(node, Call) and (node.function == "sum" or _counts(node, binary)):
+        form = _totalled(node.items, (1,) * len(node.items), binary)
     elif isinstance(node, Arithmetic):
-        form = _product(node)
+        form = _product(node, binary)
     return form
 
 
-def _totalled(items: tuple[Node, ...], signs: tuple[int, ...]) -> dict[str, float] | None:
+def _counts(node: Call, binary: Container[str]) -> bool:
+    """Return whether a node counts parameters that are true or false."""
+    return node.function == "count" and all(isinstance(item, Name) and item.name in binary for item in node.items)
+
+
+def _totalled(items: tuple[Node, ...], signs: tuple[int, ...], binary: Container[str]) -> dict[str, float] | None:
     total: dict[str, float] = {}
     for item, sign in zip(items, signs, strict=True):
-        form = _linear(item)
+        form = _linear(item, binary)
         if form is None:
             return None
         total = _added(total, form, float(sign))
     return total
 
 
-def _product(node: Arithmetic) -> dict[str, float] | None:
+def _product(node: Arithmetic, binary: Container[str]) -> dict[str, float] | None:
     """Return a product with a constant, or a quotient by one."""
-    left, right = _linear(node.left), _linear(node.right)
+    left, right = _linear(node.left, binary), _linear(node.right, binary)
     if left is None or right is None:
         return None
     if node.operator == "divide":

@@ -436,7 +436,8 @@ class Reader:
             if not isinstance(right, ast.List | ast.Tuple) or not right.elts:
                 place = self._at(right)
                 negated = "not " if symbol == "not in" else ""
-                part = f"{right.id}.{left.value}" if _is_name(right) and isinstance(left, ast.Constant) else ""
+                name = left.value if isinstance(left, ast.Constant) and isinstance(left.value, str) else ""
+                part = f"{right.id}.{name}" if _is_name(right) else ""
                 if part in self.names:
                     raise self._wrong(place, f"whether a member is in a subset is written {negated}`{part}`")
                 raise self._wrong(place, f"after '{symbol}' comes a list of constants, such as ['a', 'b']")

@@ -80,7 +80,7 @@ class Space:
         structure = self.structure
         if structure is not None and not any(isinstance(c, Function) and c.call is None for c in self.constraints):
             structure.check_constants()
-            _ = structure.witnesses  # an error if there are none
+            structure.walks.check()
 
     def __len__(self) -> int:
         return len(self.variables)

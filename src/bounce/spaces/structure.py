@@ -22,8 +22,9 @@ from bounce.errors import InvalidSpace
 from bounce.spaces.composites import Composite
 from bounce.spaces.constraints import Constraint, Function
 from bounce.spaces.expressions import Expression
-from bounce.spaces.kinds import Codes, Kind, Parameter, on_grid
+from bounce.spaces.kinds import Codes, Kind, Parameter
 from bounce.spaces.numbers import rounded
+from bounce.spaces.walks import Walks
 
 if TYPE_CHECKING:
     from bounce.spaces.space import Space
@@ -33,10 +34,7 @@ Columns = NDArray[np.intp]
 
 ROUNDS = 16  # of drawing points, before a walk from known ones takes over
 AT_ONCE = 256  # points drawn at least in each of these rounds
-WITNESSES = 64  # points that are known to be allowed, at most
-DESCENT = 400  # steps towards an allowed point, if drawing finds none
 PAIRS = 64  # pairs of changes that are tried together
-STEP = 0.1  # of a real in a walk, as a share of its range
 
 
 class Structure:
@@ -48,14 +46,12 @@ class Structure:
         self._place = {name: i for i, name in enumerate(names)}
         self._order = self._sorted_conditions()
         self.composites: list[tuple[Columns, Composite]] = [
-            (self._columns_of(i), parameter)
-            for i, parameter in enumerate(space.parameters)
-            if space.is_composite(parameter)
+            (self._slot(i), parameter) for i, parameter in enumerate(space.parameters) if space.is_composite(parameter)
         ]
         self.rest = self._resting_codes()
         """The codes (D,) of inactive variables."""
 
-    def _columns_of(self, i: int) -> Columns:
+    def _slot(self, i: int) -> Columns:
         start, stop = self.space.slots[i]
         return np.arange(start, stop)
 
@@ -93,7 +89,7 @@ class Structure:
                 circle = [space.parameters[i].name for i in found if i not in order]
                 raise InvalidSpace(f"conditions must not go in a circle, as those of {', '.join(map(repr, circle))} do")
             order += ready
-        return [(self._columns_of(i), found[i]) for i in order]
+        return [(self._slot(i), found[i]) for i in order]
 
     def _resting_codes(self) -> Codes:
         """Return the codes (D,) that inactive variables have."""
@@ -121,10 +117,14 @@ class Structure:
     @cached_property
     def constrained(self) -> Columns:
         """The columns that constraints name; all, if one is a function."""
-        if any(isinstance(constraint, Function) for constraint in self.constraints):
+        columns = [self.columns_of(constraint) for constraint in self.constraints]
+        return np.unique(np.concatenate([np.empty(0, dtype=np.intp), *columns]))
+
+    def columns_of(self, constraint: Constraint) -> Columns:
+        """Return the columns that a constraint names: all, if it is a function."""
+        if isinstance(constraint, Function):
             return np.arange(len(self.space))
-        names = {name for constraint in self.constraints for name in constraint.names}  # type: ignore[union-attr]
-        return np.array(sorted(self._sources[name][0] for name in names), dtype=np.intp)
+        return np.array(sorted(self._sources[name][0] for name in constraint.names), dtype=np.intp)
 
     @cached_property
     def apart(self) -> Columns:
@@ -167,6 +167,16 @@ class Structure:
                 found[variable.name] = (column, i, variable, np.array(scale))
         return found
 
+    @property
+    def variables(self) -> dict[str, tuple[int, Parameter, NDArray[Any] | None]]:
+        """Per name in constraints: column, variable, and its values by code, None for a real."""
+        return {name: (column, variable, table) for name, (column, _, variable, table) in self._sources.items()}
+
+    @property
+    def conditioned(self) -> bool:
+        """Whether there are conditions."""
+        return bool(self._order)
+
     def check_constants(self) -> None:
         """Refuse an expression that compares a categorical or ordinal parameter with a value that it never takes."""
         for constraint in self.constraints:
@@ -207,7 +217,9 @@ class Structure:
             return np.asarray(np.exp(np.log(scale.low) * (1.0 - own) + np.log(scale.high) * own))
         return np.asarray(scale.low * (1.0 - own) + scale.high * own)
 
-    def _judged(self, constraint: Constraint, codes: Codes, *, exact: bool, graded: bool = False) -> NDArray[Any]:
+    def judged(
+        self, constraint: Constraint, codes: Codes, *, exact: bool = False, graded: bool = False
+    ) -> NDArray[Any]:
         """Return which rows satisfy a constraint, or by how much they do not."""
         if isinstance(constraint, Function):
             holds = constraint.holds(self.space.decode(codes))
@@ -226,12 +238,12 @@ class Structure:
             rows = np.flatnonzero(good)
             if not rows.size:
                 break
-            good[rows] = self._judged(constraint, codes[rows], exact=exact)
+            good[rows] = self.judged(constraint, codes[rows], exact=exact)
         return good
 
     def broken(self, codes: Codes) -> Constraint | None:
         """Return the first constraint that a point (D,) does not satisfy."""
-        return next((c for c in self.constraints if not self._judged(c, codes[None], exact=True)[0]), None)
+        return next((c for c in self.constraints if not self.judged(c, codes[None], exact=True)[0]), None)
 
     def allowed(self, codes: Codes, *, exact: bool = True) -> Mask:
         """Return which canonical codes are points of the space.
@@ -247,7 +259,7 @@ class Structure:
 
     # Drawing
 
-    def _drawn(self, n: int, *, rng: np.random.Generator) -> Codes:
+    def drawn(self, n: int, *, rng: np.random.Generator) -> Codes:
         """Draw canonical codes without regard to constraints."""
         codes = self.space.uniform(n, rng=rng)
         for columns, composite in self.composites:
@@ -256,77 +268,23 @@ class Structure:
 
     def draw(self, n: int, *, rng: np.random.Generator) -> Codes:
         """Draw points, with replacement: by rejection, and where that finds too few, by walks from known ones."""
-        codes = self._drawn(n, rng=rng)
+        codes = self.drawn(n, rng=rng)
         if not self.constraints:
             return codes
         found = [codes[self.allowed(codes, exact=False)]]
         for _ in range(ROUNDS):
-            if sum(map(len, found)) >= n:
+            if sum(map(len, found)) >= n or self.walks.rare:
                 break
-            codes = self._drawn(max(n, AT_ONCE), rng=rng)
+            codes = self.drawn(max(n, AT_ONCE), rng=rng)
             found.append(codes[self.allowed(codes, exact=False)])
         rows = np.concatenate(found)[:n]
         rows = rows[self.allowed(rows)]
-        return rows if len(rows) == n else np.concatenate([rows, self._walked(n - len(rows), rng=rng)])
-
-    def _walked(self, n: int, *, rng: np.random.Generator) -> Codes:
-        """Return points at the ends of random walks from known ones; a step outside is not made."""
-        begun = rows = self.witnesses[rng.integers(0, len(self.witnesses), n)]
-        for _ in range(2 * len(self.apart) + 20):
-            tried = self._stepped(rows, rng=rng)
-            good = self.allowed(tried, exact=False)
-            rows = np.where(good[:, None], tried, rows)
-        return np.where(self.allowed(rows)[:, None], rows, begun)
-
-    def _stepped(self, rows: Codes, *, rng: np.random.Generator) -> Codes:
-        """Return rows with one parameter of each drawn again, or a real moved a little."""
-        n = len(rows)
-        fresh, slots = self._drawn(n, rng=rng), np.array(self.space.slots)
-        chosen = slots[rng.integers(0, len(slots), n)]
-        columns = np.arange(rows.shape[1])
-        mask = (columns >= chosen[:, :1]) & (columns < chosen[:, 1:])
-        near = rng.random((n, 1)) < 0.5
-        shaken = on_grid(np.clip(rows + STEP * rng.normal(size=rows.shape), 0.0, 1.0))
-        real = np.isin(columns, self.space.reals)
-        return self.canonical(np.where(mask, np.where(near & real, shaken, fresh), rows))
+        return rows if len(rows) == n else np.concatenate([rows, self.walks.drawn(n - len(rows), rng=rng)])
 
     @cached_property
-    def witnesses(self) -> Codes:
-        """Points that are known to be allowed; an error if none can be found."""
-        rng = np.random.default_rng(0)
-        found = [np.empty((0, len(self.space)))]
-        drawn = [self._drawn(8 * AT_ONCE, rng=rng) for _ in range(4)]
-        for codes in drawn:
-            found.append(codes[self.allowed(codes)])
-            if sum(map(len, found)) >= WITNESSES:
-                break
-        rows = np.concatenate(found)[:WITNESSES]
-        return rows if len(rows) else self._descended(drawn[0], rng=rng)
-
-    def _descended(self, codes: Codes, *, rng: np.random.Generator) -> Codes:
-        """Return allowed points that are found by breaking constraints less and less."""
-        violation = self._violation(codes)
-        best = np.argsort(violation, kind="stable")[:WITNESSES]
-        rows, violation = codes[best], violation[best]
-        for _ in range(DESCENT):
-            tried = self._stepped(rows, rng=rng)
-            new = self._violation(tried)
-            rows, violation = np.where((new <= violation)[:, None], tried, rows), np.minimum(new, violation)
-            good = violation == 0
-            if good.any() and self.allowed(rows[good]).any():
-                return np.asarray(rows[good][self.allowed(rows[good])])
-        shares = [(1.0 - float(np.mean(self._judged(c, codes, exact=False))), str(c)) for c in self.constraints]
-        share, worst = max(shares)
-        raise InvalidSpace(
-            f"no point that satisfies all constraints was found. The constraint {worst!r} excludes most: "
-            f"{100 * share:.3g} % of {len(codes):,} random points"
-        )
-
-    def _violation(self, codes: Codes) -> NDArray[np.float64]:
-        total: NDArray[Any] = np.zeros(len(codes))
-        for constraint in self.constraints:
-            total = total + self._judged(constraint, codes, exact=False, graded=True)
-        return np.asarray(total, dtype=np.float64)
+    def walks(self) -> Walks:
+        """What finds allowed points where drawing does not."""
+        return Walks(self)
 
     # Moves
 
@@ -357,7 +315,7 @@ class Structure:
                     woken = self.active(row[None])[0] & ~active
                     rows.append(row)
                     if woken.any():
-                        rows += [np.where(woken, drawn, row) for drawn in self._drawn(2, rng=rng)]
+                        rows += [np.where(woken, drawn, row) for drawn in self.drawn(2, rng=rng)]
         return np.array(rows).reshape(len(rows), len(codes))
 
     def _paired(self, codes: Codes, active: Mask, *, rng: np.random.Generator) -> Codes:
@@ -375,37 +333,6 @@ class Structure:
             shift = 1 + np.floor(rng.random(PAIRS) * (cards - 1))
             rows[np.arange(PAIRS), columns] = (codes[columns] + shift) % cards
         return rows
-
-    # Linear constraints on reals
-
-    @cached_property
-    def planes(self) -> list[tuple[Columns, NDArray[np.float64], str]]:
-        """The linear constraints whose variables are all reals on a linear scale: columns, coefficients, and text."""
-        found = []
-        for constraint in self.constraints:
-            linear = constraint.linear() if isinstance(constraint, Expression) else None
-            if linear is None:
-                continue
-            weights, _ = linear
-            sources = [self._sources[name] for name in weights]
-            if all(table is None and not variable.log for _, _, variable, table in sources):
-                spans = np.array([variable.high - variable.low for _, _, variable, _ in sources])  # type: ignore[attr-defined]
-                columns = np.array([column for column, *_ in sources], dtype=np.intp)
-                found.append((columns, np.array(list(weights.values())) * spans, str(constraint)))
-        return found
-
-    def onto_planes(self, codes: Codes) -> Codes:
-        """Return codes moved, as little as possible, to where each linear constraint on reals holds, one by one."""
-        moved = codes.copy()
-        linear = {str(c): c.linear() for c in self.constraints if isinstance(c, Expression)}
-        for columns, weights, text in self.planes:
-            known = linear[text]
-            assert known is not None
-            lows = np.array([self._sources[name][2].low for name in known[0]])  # type: ignore[attr-defined]
-            bound = known[1] - float(np.array(list(known[0].values())) @ lows)
-            excess = np.maximum(moved[:, columns] @ weights - (bound - 1e-9 * max(1.0, abs(bound))), 0.0)
-            moved[:, columns] -= excess[:, None] * weights / float(weights @ weights)
-        return on_grid(np.clip(moved, 0.0, 1.0))
 
 
 def _table(variable: Parameter) -> NDArray[Any] | None:
