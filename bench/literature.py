@@ -118,7 +118,7 @@ def number(runs: Sequence[Kept], mark: int) -> tuple[float, str]:
 
 
 def tables(kept: Mapping[Key, Kept]) -> str:
-    """Return a table for each problem with runs; the method that is best after most evaluations comes first."""
+    """Return a table for each problem with runs; the best method after 100 evaluations comes first."""
     figure, parts = comparison(), []
     for problem in PROBLEMS:
         rows = []
@@ -128,7 +128,7 @@ def tables(kept: Mapping[Key, Kept]) -> str:
                 found = [number(runs, mark) for mark in MARKS]
                 means, texts = [mean for mean, _ in found], [text for _, text in found]
                 if min(means) < math.inf:
-                    rows.append((means[::-1], f"| `{curve.method.key}` | {' | '.join(texts)} |"))
+                    rows.append(((means[1], means[2], means[0]), f"| `{curve.method.key}` | {' | '.join(texts)} |"))
         if rows:
             head = f"| {problem} | {' | '.join(map(str, MARKS))} |\n|{' --- |' * (1 + len(MARKS))}"
             parts.append("\n".join([head, *(line for _, line in sorted(rows))]))
