@@ -1,12 +1,13 @@
 """Compare samplers inside Optuna on six problems, and measure what the sampler costs beside our own ask.
 
-    python bench/optuna_samplers.py run --samplers bounce,tpe,gp,catcma,random --seeds 0-9 --evaluations 100
+    python bench/optuna_samplers.py run --samplers bounce,tpe,gp,hebo,catcma,random --seeds 0-9 --evaluations 100
     python bench/optuna_samplers.py table
     python bench/optuna_samplers.py overhead
 
 Every sampler has its defaults and runs in `study.optimize`, with a study in memory. A run is a line in --out; a run
 that exists is not repeated. `catcma` is CatCMA with margin of the package cmaes. It and `bounce-space` know the search
-space before the first trial; the others learn it from the first trial, as in any objective of Optuna.
+space before the first trial; the others learn it from the first trial, as in any objective of Optuna. `gp` needs torch.
+`hebo` is the sampler of OptunaHub, which is downloaded, and needs the packages optunahub and HEBO.
 """
 
 from __future__ import annotations
@@ -96,6 +97,13 @@ class CatCma(BaseSampler):  # type: ignore[misc]
         self._baseline.tell(self._asked, values[0])
 
 
+def hebo(space: Space, budget: int, seed: int) -> BaseSampler:
+    """Return HEBO with its defaults, from OptunaHub."""
+    import optunahub
+
+    return optunahub.load_module("samplers/hebo").HEBOSampler(seed=seed)
+
+
 MAKERS: dict[str, Callable[[Space, int, int], BaseSampler]] = {
     "bounce": lambda space, budget, seed: BounceSampler(budget=budget, seed=seed),
     "bounce-space": lambda space, budget, seed: BounceSampler(
@@ -103,6 +111,7 @@ MAKERS: dict[str, Callable[[Space, int, int], BaseSampler]] = {
     ),
     "tpe": lambda space, budget, seed: TPESampler(seed=seed),
     "gp": lambda space, budget, seed: GPSampler(seed=seed),
+    "hebo": hebo,
     "catcma": CatCma,
     "random": lambda space, budget, seed: RandomSampler(seed=seed),
 }

@@ -103,7 +103,7 @@ def test_a_sweep_of_hydra_runs_with_bounce(tmp_path: Path) -> None:
     (group / "bounce.yaml").write_text("_target_: bounce.integrations.optuna.BounceSampler\nseed: 0\nbudget: 6\n")
     (tmp_path / "conf" / "config.yaml").write_text(
         "defaults:\n  - override hydra/sweeper: optuna\n  - override hydra/sweeper/sampler: bounce\n"
-        "hydra:\n  sweeper:\n    n_trials: 6\n    n_jobs: 1\n"
+        "hydra:\n  sweeper:\n    n_trials: 6\n    n_jobs: 1\n    storage: sqlite:///h.db\n    study_name: s\n"
         "    params:\n      x: interval(0, 1)\n      n: choice(0, 1)\n"
         "x: 0.5\nn: 1\n"
     )
@@ -117,3 +117,7 @@ def test_a_sweep_of_hydra_runs_with_bounce(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.glob("multirun/*/*/optimization_results.yaml"))
+    storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/h.db")
+    trials = optuna.load_study(storage=storage, study_name="s").trials
+    storage.engine.dispose()
+    assert [ASK in trial.system_attrs for trial in trials] == [False, *[True] * 5]
