@@ -55,6 +55,11 @@ def test_a_run_begins_in_the_middle_of_the_ranges(n: int) -> None:
     assert all(first[f"i{j}"] == 4 for j in range(n))
 
 
+def test_an_embedding_of_reals_alone_does_not_begin_in_the_middle() -> None:
+    first = Bounce(Space([Real(f"x{i}", 0, 1) for i in range(60)]), 20, seed=0).ask()[0].point
+    assert all(value != 0.5 for value in first.values())
+
+
 @pytest.mark.parametrize("batch", [1, 2, 9])
 def test_every_category_is_seen_however_the_design_is_asked_for(batch: int) -> None:
     space = Space([Categorical("family", list("abcde")), *(Real(f"x{i}", 0, 1) for i in range(15))])

@@ -59,7 +59,7 @@ class Case:
     @cached_property
     def log_posterior(self) -> LogPosterior:
         per_kind = len(self.hyper.combinatorial_lengthscales) > 1
-        method = Method(lengthscales="per-kind" if per_kind else "shared")
+        method = Method(lengthscales="per-kind" if per_kind else "shared", real_lengthscales="apart")
         return LogPosterior(self.space, Points(self["data"]), self["targets"], method)
 
     @cached_property

@@ -123,9 +123,9 @@ class Method:
 
     design: Literal["centred", "latin", "sobol"] = "centred"
     """The initial design: a Latin hypercube over all variables, which sees every category where there is room, with the
-    reals and ordinals of its first point in the middle of their ranges; such a hypercube as it is; or a Sobol sequence
-    for the reals and uniform draws for the others (paper). With the middle, `mixint-rosenbrock` after 25, 50 and 100
-    evaluations, 3 seeds: from 4450, 1642 and 361 to 1764, 988 and 264; after 100, other problems are level."""
+    reals and ordinals of its first point in the middle of their ranges, but not in embeddings of reals alone; such a
+    hypercube as it is; or a Sobol sequence for the reals and uniform draws for the others (paper). With the middle,
+    `mixint-rosenbrock` after 25, 50 and 100 evaluations, 3 seeds: from 4450, 1642 and 361 to 1764, 988 and 264."""
 
     caution: float = 1.4
     """Where no bin is real, standard deviations are multiplied by this; 1 trusts the model as it is (paper). labs50

@@ -88,7 +88,9 @@ def levels(values: Array, limit: Limit) -> tuple[Array, float, float]:
     unit = float(np.median(np.abs(values - middle)))
     if two:
         unit = max(unit, 0.5 * high - 0.5 * low)
-    unit = unit or float(np.abs(values - middle).max()) or 1.0
+    unit = max(
+        unit or float(np.abs(values - middle).max()) or 1.0, 1.0 / FARTHEST
+    )  # what is divided by it stays finite
 
     def scaled(x: Array) -> Array:
         return np.asarray(np.sign(x - middle) * np.log1p(np.abs(x - middle) / unit))
