@@ -14,11 +14,13 @@ from scipy.stats import norm
 from bounce import Binary, Bounce, Categorical, Integer, Method, Real, Space
 from bounce.acquire.feasibility import Belief, Constrained, Limits, log_between
 from bounce.acquire.improvement import Acquisition
+from bounce.acquire.maximise import Search, propose
 from bounce.gp.fit import LogPosterior, cold
 from bounce.gp.joint import JointPosterior, fit_jointly
 from bounce.gp.kernels import Kernel
 from bounce.gp.points import Points
 from bounce.gp.posterior import GP
+from bounce.optimizer import model
 from bounce.optimizer.limits import levels
 from bounce.spaces.outcomes import Limit
 from bounce.spaces.parameters import Ordinal
@@ -265,13 +267,25 @@ def bowl(opt: Bounce, n: int) -> list[dict[str, Any]]:
     return points
 
 
-def test_where_evaluations_fail_is_learned() -> None:
+def test_where_evaluations_fail_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches: list[Search] = []
+
+    def watched(search: Search, *given: Any, **others: Any) -> Any:
+        searches.append(search)
+        return propose(search, *given, **others)
+
+    monkeypatch.setattr(model, "propose", watched)
     opt = Bounce(Space([Real("x", 0.0, 1.0), Real("y", 0.0, 1.0)]), budget=30, seed=0, method=LEARNED)
-    points = bowl(opt, 30)
+    bowl(opt, 30)
     assert list(opt.state_dict()["head"]["fit"]["beliefs"]) == ["<success>"]
     assert opt.best is not None
     assert opt.best.value == pytest.approx(0.25, abs=0.01)
-    assert sum(float(point["x"]) < 0.4 for point in points[10:]) <= 5  # far inside of what fails
+    limits = searches[-1].limits
+    assert limits is not None
+    z, _ = opt.stage.embedding.down(opt.space.encode([{"x": 0.4, "y": 0.3}, {"x": 0.55, "y": 0.3}]))
+    fails, works = np.exp(limits.log_probability(Points(z)))
+    assert fails < 0.1
+    assert works > 0.5
 
 
 def test_a_run_that_learns_failures_resumes_bit_for_bit() -> None:

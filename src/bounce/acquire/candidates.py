@@ -25,7 +25,8 @@ from bounce.subspace.embedding import Embedding
 FEWEST, MOST, PER_BIN = 2000, 5000, 200  # candidates: min(5000, max(2000, 200·d)) (paper, appendix)
 RAW_SAMPLES = 512  # where all bins are real (paper, appendix); in a mixed space, as many that keep the other bins
 LISTED = 100_000  # a target space of at most this many points is listed when sampling finds no unseen point
-SCARCE, WALKS = 0.1, 256  # the share of allowed candidates below which walks from the centre yield so many more
+SCARCE = 0.1  # the share of allowed candidates below which walks from the centre yield more of them
+WALKS = 256  # of these walks
 TRIES = 8  # sets drawn before a neighbourhood counts as empty
 CHUNK = 64  # points whose keys are made at once
 AT_ONCE = 128  # candidates whose acquisition is brought up to date together

@@ -37,7 +37,7 @@ DESCENT, PER_VARIABLE = 400, 25  # steps towards an allowed point, and as many m
 LONGEST = 4000  # of these steps, at most
 SWEEPS = 100  # of projections onto the linear constraints, at most
 WALK, LONGEST_WALK = 20, 220  # steps of a walk, and two more for each variable that is apart, up to this
-DECADES = 3.0  # a real moves by up to its range, or so many powers of ten less
+DECADES = 3.0  # a real moves by up to its range, or by up to this many powers of ten less
 TOGETHER = 0.4  # the share of steps that change two variables
 SHOWN = 100  # characters of a constraint in a message
 PROJECTED = 0.1  # the share of those that move all reals
@@ -167,7 +167,7 @@ class Walks:
     def walked(
         self, rows: Codes, steps: NDArray[np.intp] | int, *, within: Any = None, rng: np.random.Generator
     ) -> Codes:
-        """Return the ends of random walks of so many steps, which go where `within` says and points are allowed."""
+        """Return the ends of random walks of some steps each, which go where `within` says and points are allowed."""
         begun, left = rows, np.broadcast_to(np.asarray(steps), (len(rows),))
         for step in range(int(left.max(initial=0))):
             going = np.flatnonzero(left > step)
