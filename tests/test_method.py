@@ -193,6 +193,7 @@ CASES = {
     "incumbent": Case(
         binary(12), 24, objective=lambda i, point: ones(point) + 3.0 * math.sin(7.0 * i * i), other="believed"
     ),
+    "repeats": Case(binary(12), 40, objective=lambda i, point: ones(point) + 3.0 * math.sin(7.0 * i * i)),
     "doubt_best": Case(
         binary(12), 30, objective=lambda i, point: LUCKY[i % 8] if i < 8 else 0.1 * math.sin(i), base=FIRST
     ),

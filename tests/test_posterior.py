@@ -90,6 +90,18 @@ def test_a_process_with_a_noise_for_each_observation_is_the_dense_formula(
     assert gp.believed_best(y) == pytest.approx(own.min(), abs=1e-7)
 
 
+def test_what_is_left_out_is_predicted_from_all_others() -> None:
+    space = mixed(2)
+    z = space.sample(9, rng=np.random.default_rng(3))
+    y, noise = wave(z), np.linspace(0.01, 0.5, 9)
+    kernel = Kernel(space, hyper(space))
+    missed = GP.at(kernel, Points(z), noise).left_out(y)
+    for i in range(9):
+        rest = np.delete(np.arange(9), i)
+        mean, _ = GP.at(kernel, Points(z[rest]), noise[rest]).posterior(Points(z[i : i + 1]), y[rest])
+        assert missed[i] == pytest.approx(y[i] - mean[0], abs=1e-9)
+
+
 def test_a_process_without_known_noise_has_the_fitted_one() -> None:
     space = binary(6)
     gp = GP.at(Kernel(space, hyper(space)), Points(rows(space, 3)))

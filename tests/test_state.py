@@ -142,7 +142,7 @@ def _set(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 
 STATE_DAMAGES = [
-    (_set("version", 99), "version 99; this release reads versions 1 to 5"),
+    (_set("version", 99), "version 99; this release reads versions 1 to 6"),
     (_set("space", {"parameters": []}), "damaged"),
     (_set("options/budget", -3), "damaged"),
     (_set("options/budget", 2), "more trials than its budget"),
@@ -256,7 +256,7 @@ def test_a_state_of_version_1_becomes_one_of_this_version(name: str) -> None:
     assert [t.id for t in optimizer.pending] == [17]
     again = through_json(optimizer)
     assert again.state_dict() == optimizer.state_dict()
-    assert again.state_dict()["version"] == 5
+    assert again.state_dict()["version"] == 6
     assert facts(again.ask(2)) == facts(optimizer.ask(2))
 
 

@@ -208,7 +208,7 @@ def test_a_newer_study_is_refused(tmp_path: Path) -> None:
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     with pytest.raises(
-        InvalidStudy, match=r"has format 99, and this release reads formats up to 5: use a newer release"
+        InvalidStudy, match=r"has format 99, and this release reads formats up to 6: use a newer release"
     ):
         Study.open(path)
 
@@ -220,7 +220,7 @@ def test_an_older_study_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, "ALTER TABLE trials ADD COLUMN note TEXT"))
     with Study.open(path) as study:
         assert study.best.value == 1.5  # type: ignore[union-attr]
-        assert version(path) == 5
+        assert version(path) == 6
         study.ask()
     with Study.open(path) as study:
         assert len(study.trials) == 2
@@ -289,7 +289,7 @@ def test_a_study_of_the_first_release_continues_as_that_release_would(tmp_path: 
     path = copied(tmp_path)
     with Study.open(path) as study:
         study.tell(study.pending, NEXT["values"][13:14], seconds=0.25)
-        assert version(path) == 5
+        assert version(path) == 6
         for value in NEXT["values"][14:]:
             study.tell(study.ask(), [value], seconds=0.25)
     with Study.open(path) as study:

@@ -54,13 +54,15 @@ class Trial:
     restart: int = 0
     """How many restarts preceded it."""
     acquisition: float | None = None
-    """The log of the expected improvement; None for an initial point and for one that doubts the model. Where the
+    """The log of the expected improvement; None for an initial point, a repeat, and one that doubts the model. If the
     space has limits on outcomes, the log of the probability that they hold is added, and stands alone before the first
     trial that keeps them."""
     seconds_ask: float = 0.0
     """Its share of the time that its ask took."""
     seconds_eval: float | None = None
     """How long its evaluation took, if known."""
+    repeats: int | None = field(default=None, kw_only=True)
+    """The trial whose point it evaluates once more, since values look noisy (`Method.repeats`)."""
     attempts: int = 0
     """How many of its evaluations began in the process of a run and did not end: that process died."""
     notes: dict[str, str] = field(default_factory=dict)

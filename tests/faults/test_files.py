@@ -25,7 +25,8 @@ from objectives import mixed, value
 from test_kill import dying_at, in_a_child, killed
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
-LATER: dict[str, object] = {"outcomes": {}, "feasible": None}  # fields of a trial that format 4 did not have
+NEWEST: dict[str, object] = {"repeats": None}  # fields of a trial that format 5 did not have
+LATER: dict[str, object] = {"outcomes": {}, "feasible": None} | NEWEST  # ... and format 4
 OPTIONS: dict[str, Any] = {"budget": 12, "seed": 0, "initial_points": 4}
 
 
@@ -190,7 +191,7 @@ def test_a_study_of_the_third_format_continues_as_its_code_would(tmp_path: Path)
         study.correct(trial, sem=0.25)
     connection = sqlite3.connect(path)
     codes = np.array([json.loads(text) for (text,) in connection.execute("SELECT codes FROM trials ORDER BY id")])
-    assert connection.execute("PRAGMA user_version").fetchone() == (5,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (6,)
     (after,) = connection.execute("SELECT uuid FROM study").fetchone()
     connection.close()
     np.testing.assert_allclose(codes[-len(expected["next"]) :], expected["next"], atol=1e-6)
@@ -218,7 +219,27 @@ def test_a_study_of_the_fourth_format_continues_as_its_code_would(tmp_path: Path
             study.tell(trial, 1.0 + trial.id / 100, seconds=0.25)
     connection = sqlite3.connect(path)
     codes = np.array([json.loads(text) for (text,) in connection.execute("SELECT codes FROM trials ORDER BY id")])
-    assert connection.execute("PRAGMA user_version").fetchone() == (5,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (6,)
+    connection.close()
+    np.testing.assert_allclose(codes[-len(expected["next"]) :], expected["next"], atol=1e-6)
+    assert not check(path)
+
+
+def test_a_study_of_the_fifth_format_repeats_no_points_as_its_code_would_not(tmp_path: Path) -> None:
+    """Its values are nothing but noise. Reals may differ in their last digits on other processors."""
+    path = Path(shutil.copy(FIXTURES / "study_v5.db", tmp_path / "a.db"))
+    expected = json.loads((FIXTURES / "study_v5.json").read_text())
+    with Study.open(path) as study:
+        assert [vars(trial) for trial in study.trials] == [t | NEWEST for t in expected["trials"]]
+        assert len(study.history) == expected["history"]
+        assert path.read_bytes() == (FIXTURES / "study_v5.db").read_bytes()
+        for _ in expected["next"]:
+            (trial,) = study.ask()
+            strength = {"strength": 2.0 * trial.point["depth"]}
+            study.tell(trial, np.random.default_rng(trial.id).normal(), constraints=strength, seconds=0.25)
+        assert all(trial.repeats is None for trial in study.trials)
+    connection = sqlite3.connect(path)
+    codes = np.array([json.loads(text) for (text,) in connection.execute("SELECT codes FROM trials ORDER BY id")])
     connection.close()
     np.testing.assert_allclose(codes[-len(expected["next"]) :], expected["next"], atol=1e-6)
     assert not check(path)

@@ -101,6 +101,15 @@ def ask(
                 said += f" ({out} pending: {shlex.join(['bounce', 'ask', '--pending', str(target)])} shows them)"
             raise NothingToAsk(said, reason=error.reason) from None
         _print_trials(found, form, opened.space, to_fill=True)
+        _say_what_is_repeated(found)
+
+
+def _say_what_is_repeated(trials: Sequence[Trial]) -> None:
+    """Explain why a point comes once more."""
+    again = [trial for trial in trials if trial.repeats is not None]
+    if again:
+        said = ", ".join(f"trial {trial.id} repeats trial {trial.repeats}" for trial in again)
+        print(f"bounce: {said}: values look noisy, and a second value tells merit from luck", file=sys.stderr)
 
 
 def _say_what_is_reserved(opened: Study, n: int | None) -> None:

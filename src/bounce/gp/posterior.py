@@ -71,6 +71,11 @@ class GP:
         white = solve_lower(self.factor, np.stack([y, np.ones_like(y)], axis=1))
         return float(white[:, 0] @ white[:, 1] / (white[:, 1] @ white[:, 1]))
 
+    def left_out(self, y: Array) -> Array:
+        """Return by how much each target misses its posterior mean given all others: [K⁻¹y]ᵢ / [K⁻¹]ᵢᵢ."""
+        inverse = solve_lower(self.factor, np.eye(len(y)))
+        return np.asarray(solve(self.factor, y[:, None])[:, 0] / (inverse**2).sum(axis=0))
+
     def believed_best(self, y: Array) -> float:
         """Return the lowest posterior mean at its own points: y − noise·K⁻¹y."""
         return float((y - self.noise * solve(self.factor, y[:, None])[:, 0]).min())

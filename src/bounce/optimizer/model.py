@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from bounce.gp.targets import BENDS, Scale, bent, targets
 from bounce.method import Method
 from bounce.optimizer.foreign import points_of
 from bounce.optimizer.limits import Group, believed, groups
+from bounce.optimizer.repeats import NOISY_ENOUGH, due, to_repeat
 from bounce.optimizer.state import Fit, Head, Record, evidence, ranks
 from bounce.spaces.outcomes import Limit
 from bounce.spaces.space import Space
@@ -65,6 +66,8 @@ class Data:
     """Their ranks where there are limits, 0 for the best; infinite for those that failed."""
     held: NDArray[np.bool_] | None = None
     """Which keep all limits, if there are any; otherwise those that have a value."""
+    first: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp), kw_only=True)
+    """Their trials, or those whose points they repeat; empty where nobody asks."""
 
     @property
     def merit(self) -> Array:
@@ -139,8 +142,11 @@ class Model:
         seen: Seen,
         sign: float,
         rng: np.random.Generator,
-    ) -> tuple[Head, list[Proposal]]:
-        """Choose up to n points beside the pending ones and this ask's drafts; return the head after a fit."""
+    ) -> tuple[Head, list[Proposal], list[int]]:
+        """Choose up to n points beside the pending ones and this ask's drafts, some of them trials to be repeated.
+
+        Return the head after a fit, the new points, and the ids of the trials to be repeated.
+        """
         data, before = self._data(head, records, sign), head.fit
         head, order, base = self._fitted(head, data)
         search = self._search(head, data, order, base, seen)
@@ -154,16 +160,20 @@ class Model:
             stalled, won = _stalled(head, records, sign, bool(self._limits))
             steady = self._method.tolerance == "fixed"
             search = replace(search, stalled=stalled + len(drafts), earned=0 if steady else won)
-        return head, propose(search, self._pending(head, records, drafts), n, rng=rng)
+        count = 0 if self._noise == "none" else due(records, drafts, n, self._method.repeats)
+        noisy = count > 0 and _unexplained(search) > NOISY_ENOUGH
+        again = to_repeat(records, drafts, _bounds(search, data, order), count) if noisy else []
+        return head, propose(search, self._pending(head, records, drafts), n - len(again), rng=rng), again
 
     def _data(self, head: Head, records: Sequence[Record], sign: float) -> Data:
         found, values = evidence(records, head.stage.restart, sign, self._method)
-        ids = np.array([record.id for record in found])
+        ids = np.array([record.id for record in found], dtype=np.intp)
         points = self._points(head.stage.embedding, records)[ids]
         done = np.array([record.trial.state in VALUED for record in found])
         tells = np.array([record.tell for record in found])
         known = errors_of(found), *ranked(found, sign, self._limits)
-        return Data(head.stage.latent, points, values, done, tells, *known)
+        first = np.array([r.id if r.trial.repeats is None else r.trial.repeats for r in found], dtype=np.intp)
+        return Data(head.stage.latent, points, values, done, tells, *known, first=first)
 
     def _believed(
         self, head: Head, records: Sequence[Record], known: Sequence[Group], data: Data, *, refit: bool
@@ -283,7 +293,8 @@ class Model:
         if self._base is None or self._base[0] != key:
             self._base = (key, GP.at(Kernel(stage.latent, hyper, grain), points[:base], noise[:base]))
         gp = self._base[1].extended(points[base:], noise=noise[base:])
-        merit = data.merit[order] if self._limits else np.where(data.done[order], y, np.inf)
+        merit = np.where(data.done[order], y, np.inf)
+        merit = data.merit[order] if self._limits else _on_average(merit, data.first[order])
         centre = points.z[int(np.argmin(merit))]
         reals, box = stage.latent.reals, np.empty((2, 0))
         if len(reals):
@@ -303,6 +314,33 @@ class Model:
         if drafts:
             pending = pending.joined(points_of(stage.embedding, np.stack([draft.codes for draft in drafts])))
         return pending[slice(-PENDING_MOST, None)]
+
+
+def _unexplained(search: Search) -> float:
+    """Return the share of the variance of the targets that the model cannot predict: of each from all others."""
+    spread = float(search.y.var())
+    return float((search.gp.left_out(search.y) ** 2).mean()) / spread if spread else 0.0
+
+
+def _bounds(search: Search, data: Data, order: NDArray[np.intp]) -> dict[int, float]:
+    """Return bounds of the true values of trials, by id: the posterior mean, worsened by one standard deviation.
+
+    With limits on outcomes, they are those of trials that keep them, once there is one.
+    """
+    mean, variance = search.gp.posterior(search.gp.points, search.y)
+    held = (data.done if data.held is None or not data.held.any() else data.held)[order]
+    first, bounds = data.first[order][held], (mean + np.sqrt(variance))[held]
+    return dict(zip(first.tolist(), bounds.tolist(), strict=True))
+
+
+def _on_average(merit: Array, first: NDArray[np.intp]) -> Array:
+    """Return the merit (n,) of points that were evaluated several times: the mean over what is finite."""
+    groups, of, counts = np.unique(first, return_inverse=True, return_counts=True)
+    if counts.max(initial=0) <= 1:
+        return merit
+    known = np.isfinite(merit)
+    sums = np.bincount(of[known], merit[known], len(groups))
+    return np.where(known, sums[of] / np.maximum(np.bincount(of[known], minlength=len(groups)), 1)[of], merit)
 
 
 def _fitting(method: Method, stage: Stage) -> Method:
@@ -328,7 +366,7 @@ def _stalled(head: Head, records: Sequence[Record], sign: float, limited: bool) 
 
     Only values that keep the limits count as progress.
     """
-    asked = [r.trial for r in records if r.spent and r.trial.restart == head.stage.restart]
+    asked = [r.trial for r in records if r.spent and r.trial.restart == head.stage.restart and r.trial.repeats is None]
     without = [trial.value is None or (limited and not trial.feasible) for trial in asked]
     values = np.array([np.nan if no else sign * (t.value or 0.0) for t, no in zip(asked, without, strict=True)])
     stalled = min(since_progress(values), len(asked) - head.design.used)

@@ -144,14 +144,18 @@ class Planner:
                 design = replace(head.design, size=self.initial_points)  # all of it, even if the budget cuts it short
                 z = initial_points(design, count, seen, self.options.method, rng=rng)
                 found: list[tuple[Codes, float | None]] = [(row, None) for row in z]
+                again: list[int] = []
                 head = replace(head, design=replace(head.design, used=head.design.used + len(z)))
             else:
                 count, sign = need, self.options.sign
-                head, chosen = self._model.propose(head, records, drafts, count, seen=seen, sign=sign, rng=rng)
+                head, chosen, again = self._model.propose(head, records, drafts, count, seen=seen, sign=sign, rng=rng)
                 found = [(proposal.z, proposal.value) for proposal in chosen]
+            for i in again:
+                drafts.append(_draft(stage, len(records), len(drafts), records[i].codes, None, repeats=i))
             for z_row, value in found:
-                drafts.append(_draft(stage, len(records), len(drafts), z_row, value))
-            if len(found) < count:  # the target space holds no unseen point: split at once
+                codes = stage.embedding.up(z_row[None])[0]
+                drafts.append(_draft(stage, len(records), len(drafts), codes, value))
+            if len(found) + len(again) < count:  # the target space holds no unseen point: split at once
                 if stage.embedding.is_input:
                     break
                 head = self._next(head, records, len(drafts), rng=rng)
@@ -191,7 +195,9 @@ def _design(size: int, *, rng: np.random.Generator) -> Design:
     return Design(seed=int(rng.integers(2**32)), size=size)
 
 
-def _draft(stage: Stage, batch: int, place: int, z: Codes, value: float | None) -> Record:
+def _draft(
+    stage: Stage, batch: int, place: int, codes: Codes, value: float | None, *, repeats: int | None = None
+) -> Record:
     trial = Trial(
         id=batch + place,
         point={},
@@ -201,8 +207,9 @@ def _draft(stage: Stage, batch: int, place: int, z: Codes, value: float | None) 
         side=float(stage.region.side),
         restart=stage.restart,
         acquisition=value,
+        repeats=repeats,
     )
-    return Record(trial, stage.embedding.up(z[None])[0], batch)
+    return Record(trial, codes, batch)
 
 
 def _inherited(head: Head, stage: Stage) -> Fit | None:

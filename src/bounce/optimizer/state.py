@@ -27,13 +27,14 @@ from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import TrustRegion
 from bounce.trial import ASKED, STATES, VALUED, Scalar, State, Trial
 
-VERSION = 5
+VERSION = 6
 STORED = tuple(f.name for f in fields(Trial) if f.name not in ("point", "feasible"))  # these two follow from the rest
 OWN = ("codes", "batch", "told", "asked_codes", "enqueued", "counted", "was", "former_point", "free")
 RECORD = (*STORED, *OWN)
 """The keys of a record's document."""
 
 RENAMED = {"space": "stage", "length_comb": "radius", "length_cont": "side"}  # fields of a trial, version 1 to 2
+NEW_IN_6: dict[str, Any] = {"repeats": None}  # fields of a trial that version 5 did not have
 NEW_IN_5: dict[str, Any] = {"outcomes": {}}  # fields of a trial that version 4 did not have
 NEW_IN_4: dict[str, Any] = {"sem": None}  # fields of a trial that version 3 did not have
 NEW_IN_3: dict[str, Any] = {"attempts": 0, "free": None}  # fields of a trial that version 2 did not have
@@ -45,7 +46,8 @@ NEW_IN_2: dict[str, Any] = {  # fields of a trial that version 1 did not have
     "was": None,
     "former_point": None,
 }
-WITHOUT = {  # what the default of version 4 did
+WITHOUT_6: dict[str, Any] = {"repeats": None}  # what the default of version 5 did, ...
+WITHOUT = WITHOUT_6 | {  # ... and that of version 4
     "lengthscale_prior": "gamma",
     "real_lengthscales": "apart",
     "tolerance": "fixed",
@@ -108,7 +110,7 @@ class Record:
     def proposed(self) -> bool:
         """Whether the acquisition chose it.
 
-        Initial points, and points that doubt the model, neither move the region nor use its budget.
+        Initial points, repeats, and points that doubt the model, neither move the region nor use its budget.
         """
         return self.trial.acquisition is not None
 
@@ -258,6 +260,7 @@ def _record(space: Space, document: Mapping[str, Any], place: int, codes: Codes)
         and _is_int(batch)
         and 0 <= batch <= place
         and all(_is_int(n) and n >= 0 for n in (trial.stage, trial.target_dim, trial.restart, trial.attempts))
+        and (trial.repeats is None or (_is_int(trial.repeats) and 0 <= trial.repeats < place))
         and all(_is_number(x) for x in (trial.radius, trial.side, trial.seconds_ask))
         and all(x is None or _is_number(x) for x in (trial.acquisition, trial.seconds_eval))
         and (trial.error is None or isinstance(trial.error, str))
@@ -379,9 +382,10 @@ def upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
             "head": _head_of_1(state["head"]),
             "trials": [upgraded_trial(trial, 1) for trial in state["trials"]],
         }
-    elif state.get("version") == 4:
-        trials = [upgraded_trial(trial, 4) for trial in state["trials"]]
-        options = {**state["options"], "method": _method_of_4(state["options"]["method"])}
+    elif state.get("version") in (4, 5):
+        without = WITHOUT if state["version"] == 4 else WITHOUT_6
+        trials = [upgraded_trial(trial, state["version"]) for trial in state["trials"]]
+        options = {**state["options"], "method": _with(state["options"]["method"], without)}
         state = {**state, "version": VERSION, "options": options, "trials": trials}
     elif state.get("version") in (2, 3):  # options that were not there yet have their defaults
         trials = [upgraded_trial(trial, state["version"]) for trial in state["trials"]]
@@ -399,7 +403,9 @@ def upgraded_trial(document: Mapping[str, Any], version: int) -> dict[str, Any]:
         trial = NEW_IN_3 | trial
     if version < 4:
         trial = NEW_IN_4 | trial
-    return NEW_IN_5 | trial if version < 5 else trial
+    if version < 5:
+        trial = NEW_IN_5 | trial
+    return NEW_IN_6 | trial if version < 6 else trial
 
 
 def _options_of_1(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -408,11 +414,11 @@ def _options_of_1(options: Mapping[str, Any]) -> dict[str, Any]:
     return kept | {"method": _method_of_3("default" if options["robust"] else PLAIN)}
 
 
-def _method_of_4(method: str | Mapping[str, Any]) -> str | dict[str, Any]:
-    """Version 4 had a default without four of today's choices; a run continues with the one it began with."""
+def _with(method: str | Mapping[str, Any], former: Mapping[str, Any]) -> str | dict[str, Any]:
+    """Versions 4 and 5 had a default without some of today's choices; a run continues with the one it began with."""
     if isinstance(method, str):
-        return dict(WITHOUT) if method == "default" else method
-    return {**(WITHOUT if method.get("base", "default") == "default" else {}), **method}
+        return dict(former) if method == "default" else method
+    return {**(former if method.get("base", "default") == "default" else {}), **method}
 
 
 def _method_of_3(method: str | Mapping[str, Any]) -> str | dict[str, Any]:

@@ -62,6 +62,7 @@ def to_parquet(trials: Sequence[Trial], path: Path) -> None:
         "sem": pa.float64(),
         "acquisition": pa.float64(),
         "seconds_eval": pa.float64(),
+        "repeats": pa.int64(),
         "error": pa.string(),
     }
     columns: dict[str, list[Any]] = {"id": [trial.id for trial in trials]} | {

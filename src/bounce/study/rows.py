@@ -10,7 +10,7 @@ import sqlite3
 from dataclasses import dataclass, fields
 from typing import Any
 
-from bounce.optimizer.state import NEW_IN_4, NEW_IN_5, RECORD
+from bounce.optimizer.state import NEW_IN_4, NEW_IN_5, NEW_IN_6, RECORD
 from bounce.study import schema
 from bounce.study.digest import digest, total
 from bounce.study.history import Entry
@@ -52,7 +52,11 @@ class Content:
 
 def columns(version: int) -> tuple[str, ...]:
     """Return the columns of a trial in a file of a version that has digests."""
-    later = {**(NEW_IN_5 if version < 5 else {}), **(NEW_IN_4 if version < 4 else {})}
+    later = {
+        **(NEW_IN_6 if version < 6 else {}),
+        **(NEW_IN_5 if version < 5 else {}),
+        **(NEW_IN_4 if version < 4 else {}),
+    }
     return tuple(name for name in COLUMNS if name not in later)
 
 

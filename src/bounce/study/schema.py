@@ -108,6 +108,9 @@ MIGRATIONS = (
     """
     ALTER TABLE trials ADD COLUMN outcomes TEXT NOT NULL DEFAULT '{}';
     """,
+    """
+    ALTER TABLE trials ADD COLUMN repeats INTEGER;
+    """,
 )
 DIGESTS = 3  # the first format whose rows have digests
 
