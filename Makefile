@@ -50,7 +50,7 @@ docs: .venv/ready
 
 .venv/ready: .venv/demo
 	$(PIP) --editable '.[dev]'
-	-$(BIN)/python -m compileall -qq .venv/lib  # tests start many processes; the demo's packages have no bytecode yet
+	-$(BIN)/python -m compileall -qq -j 0 .venv/lib  # tests start many processes; the demo's packages have no bytecode yet
 	touch $@
 
 # Pin the newest versions that work together; run the tests before you commit the result.

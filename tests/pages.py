@@ -20,9 +20,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from commands import client
 
 FENCE = re.compile(r"^( *)```(\w*)(.*)$")
 TITLE = re.compile(r'title="([^"]*)"')
@@ -134,10 +137,14 @@ def place(block: Block) -> str:
 def main(page: Path) -> None:
     """Run the blocks of a page."""
     sys.path[0] = os.getcwd()
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    for block in blocks(page):
-        run(block, namespace)
+    found = list(blocks(page))
+    shells = any("bounce" in block.text for block in found if block.language in ("sh", "console"))
+    with client() if shells else nullcontext(Path(sys.executable)) as program:
+        folders = [str(program.parent), str(Path(sys.executable).parent)]
+        os.environ["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
+        for block in found:
+            run(block, namespace)
 
 
 if __name__ == "__main__":

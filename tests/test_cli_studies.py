@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from bounce import StorageFailed, Study
+from bounce.cli import running
 from bounce.study.lock import Lock
 from terminal import COMMAND, ECHO, PARAMETERS, Gate, Terminal
 
@@ -851,7 +852,8 @@ def test_the_panel_shows_where_a_run_stands(bounce: Terminal) -> None:
 
 @pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not installed")
 @pytest.mark.slow
-def test_a_scheduler_that_is_not_there_is_one_sentence(bounce: Terminal) -> None:
+def test_a_scheduler_that_is_not_there_is_one_sentence(bounce: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "PATIENCE", 0.5)
     said = bounce("run", bounce.spec(), "--dask", "tcp://127.0.0.1:1")
     assert said.code == 2
     assert "no Dask scheduler answers at 'tcp://127.0.0.1:1'" in said.err

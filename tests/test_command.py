@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from bounce import Binary, Categorical, Integer, InvalidOption, MachineFailed, Ordinal, Real, Space
 from bounce.running import command as module
-from bounce.running import reaper
+from bounce.running import output, reaper
 from bounce.running.command import Command
 from bounce.running.evaluation import Outcome, evaluate
 from bounce.running.pool import Pool
@@ -333,8 +333,8 @@ def test_a_large_point_comes_by_standard_input_only_and_may_be_left_unread(
         (b"-0", 0.0),
         (b"\x1b[32mloss\x1b[0m\n" * 50 + b"3\n", 3.0),
         (b"K\xfchlung l\xe4uft\n" * 50 + b"3\n", 3.0),
-        (b"5\n" + b"x" * (module.SEARCHED - 2), 5.0),
-        (b"y\n5\n" + b"x" * (module.SEARCHED - 2), 5.0),
+        (b"5\n" + b"x" * (output.SEARCHED - 2), 5.0),
+        (b"y\n5\n" + b"x" * (output.SEARCHED - 2), 5.0),
         (b"2\n{" + b'"a":{' * 100_000, 2.0),
     ],
 )
@@ -372,9 +372,9 @@ def test_the_value_is_the_last_line_that_is_one(printed: bytes, value: float, tm
         (b"\x80\x01\n" * 50 + b"7\n", "the command's standard output is not text, so the line '7' in it is no value"),
         (random.Random(0).randbytes(10**6), "the command's standard output is not text"),
         (b"z" * 300, "'" + "z" * 100 + "…'"),
-        (b"5\n" + b"x" * module.SEARCHED, "no whole line in the last 1024 KiB"),
-        (b"5\n" + b"x" * (module.SEARCHED - 1) + b"\n", "no whole line in the last 1024 KiB"),
-        (b"15" + b"\n" * module.SEARCHED, "no whole line in the last 1024 KiB"),
+        (b"5\n" + b"x" * output.SEARCHED, "no whole line in the last 1024 KiB"),
+        (b"5\n" + b"x" * (output.SEARCHED - 1) + b"\n", "no whole line in the last 1024 KiB"),
+        (b"15" + b"\n" * output.SEARCHED, "no whole line in the last 1024 KiB"),
     ],
 )
 def test_without_a_finite_number_the_trial_fails(printed: bytes, said: str, tmp_path: Path) -> None:
@@ -411,7 +411,7 @@ def test_an_exit_status_fails_the_trial_and_quotes_standard_error() -> None:
     )
     long = run(python("import sys; sys.stderr.buffer.write(b'\\xff' + 'é'.encode() * 10**6); sys.exit(1)")).error
     assert long is not None
-    assert long.endswith("…" + "é" * module.QUOTED_CHARACTERS)
+    assert long.endswith("…" + "é" * output.QUOTED_CHARACTERS)
     assert run(python("import sys; print(1); sys.exit(2)")).error == "the command ended with exit status 2"
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from collections import Counter
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bounce import Study
+from commands import client
 
 pytestmark = pytest.mark.slow
 
@@ -39,13 +41,15 @@ def test_an_example_runs_and_says_what_it_found(name: str, said: str, tmp_path: 
     assert re.search(said, done.stdout), done.stdout
 
 
-def test_twelve_days_at_the_bench(tmp_path: Path) -> None:
+def test_twelve_days_at_the_bench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A campaign from the command line: what was known, mistakes, a new solvent, a colleague who reads along."""
-    script = ROOT / "examples" / "bench" / "campaign.py"
-    done = subprocess.run(
-        [sys.executable, "-W", "error", script, tmp_path / "lab"], capture_output=True, text=True, encoding="utf-8"
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    campaign = runpy.run_path(str(ROOT / "examples" / "bench" / "campaign.py"))
+    with client() as program:
+        monkeypatch.setattr(sys, "executable", str(program))
+        campaign["main"](tmp_path / "lab")
+    out = capsys.readouterr().out
     for said in (
         "bounce: notebook.csv, row 5: 'temperature' must lie between 20 and 120, not 150\n",
         "5 added, 1 skipped; 48 left to ask\n",
@@ -54,7 +58,7 @@ def test_twelve_days_at_the_bench(tmp_path: Path) -> None:
         "2 withdrawn; 2 pending, 22 left to ask\n",
         "6 stored, 42 unchanged; 0 pending, 0 left to ask\n",
     ):
-        assert said in done.stdout
+        assert said in out
     assert (tmp_path / "lab" / "for-the-group.csv").read_text().count("\n") >= 34
     with Study.open(tmp_path / "lab" / "coupling.db") as study:
         assert Counter(trial.state for trial in study.trials) == {"added": 5, "done": 48, "withdrawn": 2}
@@ -70,4 +74,4 @@ def test_twelve_days_at_the_bench(tmp_path: Path) -> None:
     assert best.point["solvent"] == "DMF"
     assert best.value is not None
     assert best.value > 90
-    assert f"best yield {best.value} %" in done.stdout
+    assert f"best yield {best.value} %" in out

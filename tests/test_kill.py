@@ -26,8 +26,8 @@ from test_study import facts as all_facts
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kill")]
 
-KILLS = 50  # for each batch size
-OPTIONS: dict[str, Any] = {"budget": 40, "seed": 7, "initial_points": 4}
+KILLS = 30  # for each batch size
+OPTIONS: dict[str, Any] = {"budget": 24, "seed": 7, "initial_points": 3}
 
 
 def in_a_child(work: Callable[[], object]) -> int:
@@ -77,7 +77,7 @@ def test_kills_at_random_instants_change_nothing(
     tmp_path: Path, batch_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "DEATHS", KILLS)  # here they are no fault of the trial that two of them may hit
-    straight = whole_run(tmp_path / "whole.db", batch_size, budget=40)
+    straight = whole_run(tmp_path / "whole.db", batch_size, budget=24)
     rng = random.Random(batch_size)
     kills = 0
     while kills < KILLS:  # a run that is over is followed by another
@@ -90,8 +90,8 @@ def test_kills_at_random_instants_change_nothing(
         assert stored == straight
         begun, done = evaluations(log)
         assert set(done) == set(begun)
-        assert len(done) == 40  # the same 40 points, and no other
-        assert sum(begun.values()) - 40 <= of_this  # at most the one that was in flight, each time
+        assert len(done) == 24  # the same 24 points, and no other
+        assert sum(begun.values()) - 24 <= of_this  # at most the one that was in flight, each time
         kills += of_this
 
 
@@ -105,7 +105,7 @@ def killings(
     status, mean, before = 1, 0.05, 0
     while status != 0:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-        pid = in_a_child(lambda: resume(path, batch_size, 40, log))
+        pid = in_a_child(lambda: resume(path, batch_size, 24, log))
         signal.sigtimedwait([signal.SIGCHLD], rng.expovariate(1 / mean))  # its end, or some moment before
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
         os.kill(pid, signal.SIGKILL)
@@ -155,7 +155,7 @@ def test_a_trial_that_kills_the_process_twice_is_failed_and_the_run_goes_on(tmp_
         )
         assert [(t.state, t.attempts) for t in study.retry()] == [("pending", 0)]
         study.run(value)
-        assert [t.attempts for t in study.trials] == [0] * 40
+        assert [t.attempts for t in study.trials] == [0] * 24
         assert {t.state for t in study.trials} == {"done"}
 
 
@@ -197,7 +197,7 @@ def dying_at(event: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("batch_size", [1, 3])
 def test_a_kill_at_any_boundary_of_a_transaction_changes_nothing(tmp_path: Path, batch_size: int) -> None:
-    straight = whole_run(tmp_path / "whole.db", batch_size, budget=7)
+    straight = whole_run(tmp_path / "whole.db", batch_size, budget=5)
     event, status = 0, 1
     while status != 0:  # until a run has fewer boundaries than this
         path, log = tmp_path / f"{event}.db", tmp_path / f"{event}.log"
@@ -205,18 +205,18 @@ def test_a_kill_at_any_boundary_of_a_transaction_changes_nothing(tmp_path: Path,
 
         def dying(path: Path = path, log: Path = log, event: int = event) -> None:
             with dying_at(event):
-                resume(path, batch_size, 7, log)
+                resume(path, batch_size, 5, log)
 
         _, status = os.waitpid(in_a_child(dying), 0)
         assert status == 0 or killed(status)
-        resume(path, batch_size, 7, log)
+        resume(path, batch_size, 5, log)
         with Study.open(path) as study:
             assert facts(study.trials) == straight
         begun, _ = evaluations(log)
-        assert len(begun) == 7
-        assert sum(begun.values()) <= 8
+        assert len(begun) == 5
+        assert sum(begun.values()) <= 6
         event += 1
-    assert event > 3 * 2 * 7 / batch_size  # begin, commit, end; ask, tell
+    assert event > 3 * 2 * 5 / batch_size  # begin, commit, end; ask, tell
 
 
 SCRIPT = """
@@ -228,7 +228,7 @@ from bounce import InvalidStudy, Study, Trial
 from bounce.running import run
 
 if __name__ == "__main__":
-    with Study.open("a.db", space=mixed(), budget=48, seed=0, initial_points=20) as study:
+    with Study.open("a.db", space=mixed(), budget=32, seed=0, initial_points=20) as study:
         study.run(Logged(Path("log").absolute()), workers=8, batch_size=1)
 """
 
@@ -243,8 +243,8 @@ def test_kills_of_a_run_with_eight_workers_lose_nothing(tmp_path: Path) -> None:
     while code != 0:
         process = subprocess.Popen([sys.executable, "script.py"], cwd=tmp_path)
         lines = len(log.read_bytes().splitlines()) if log.exists() else 0
-        until = lines + rng.randrange(1, 30)
-        while (code := process.poll()) is None and kills < 4:
+        until = lines + rng.randrange(1, 20)
+        while (code := process.poll()) is None and kills < 3:
             if log.exists() and len(log.read_bytes().splitlines()) >= until:
                 process.kill()
             with suppress(subprocess.TimeoutExpired):
@@ -256,11 +256,11 @@ def test_kills_of_a_run_with_eight_workers_lose_nothing(tmp_path: Path) -> None:
             now = {t.id: t.value for t in study.trials if t.state == "done"}
             assert told.items() <= now.items()
             told = now
-    assert kills == 4
+    assert kills == 3
     with Study.open(tmp_path / "a.db") as study:
-        assert [t.id for t in study.trials] == list(range(48))
+        assert [t.id for t in study.trials] == list(range(32))
         assert all(t.value == value(t.point) for t in study.trials)
-        assert sorted(r.tell for r in study._keeper.optimizer._ledger.records) == list(range(48))
+        assert sorted(r.tell for r in study._keeper.optimizer._ledger.records) == list(range(32))
     begun, _ = evaluations(log)
-    assert len(begun) == 48
-    assert sum(begun.values()) <= 48 + 8 * kills
+    assert len(begun) == 32
+    assert sum(begun.values()) <= 32 + 8 * kills

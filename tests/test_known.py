@@ -445,7 +445,7 @@ def called(call: str, optimizer: Bounce, point: dict[str, Any], number: float) -
     st.integers(0, 1000),
     st.sampled_from(["default", GROWING]),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_any_order_of_calls_works_and_a_state_taken_anywhere_continues_bit_for_bit(
     calls: list[str], seed: int, method: Any
 ) -> None:

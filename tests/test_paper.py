@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bounce import InvalidInput, Space, baselines
+from bounce.cli import running
 from bounce.paper import audit, claims, runs
 from bounce.paper.analyses import ANALYSES
 from bounce.paper.audit import Disguise, Report, Source, permutation_test
@@ -508,6 +509,7 @@ def test_a_scheduler_that_does_not_answer_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("distributed")
+    monkeypatch.setattr(running, "PATIENCE", 0.5)
     words = ["paper", "run", "9", "--repetitions", "1", "--evaluations", "5", "--methods", "random"]
     shown = typed([*words, "--dask", "tcp://127.0.0.1:9"], monkeypatch, capsys, tmp_path)
     assert shown.code != 0

@@ -56,8 +56,8 @@ def test_six_of_sixty_reals_are_found() -> None:
 
 def test_batches_of_ten_beat_single_points_after_as_many_asks() -> None:
     problem = benchmarks.load("labs50", randomized=True)
-    single = mean_best(problem.space, problem, 30, range(2))
-    assert mean_best(problem.space, problem, 300, range(2), batch_size=10) < single - 0.5
+    single = mean_best(problem.space, problem, 20, range(2))
+    assert mean_best(problem.space, problem, 200, range(2), batch_size=10) < single - 0.5
 
 
 def test_a_huge_penalty_does_not_hide_small_differences() -> None:

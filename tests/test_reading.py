@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from bounce import Binary, Bounce, Categorical, Integer, InvalidPoint, InvalidTell, Ordinal, Real, Space
 from bounce.optimizer.ledger import Outcome
 from bounce.spaces.parameters import Parameter
-from bounce.spec.reading import Table, parsed
+from bounce.spec.cells import parsed
+from bounce.spec.reading import Table
 from bounce.spec.tables import form, to_csv
 from bounce.trial import Scalar, State, Trial
 from test_tables import read_back, tables

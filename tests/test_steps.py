@@ -19,7 +19,8 @@ import bounce
 from bounce import Bounce, Integer, InvalidPoint, InvalidSpace, Real, Space, Study
 from bounce.spaces.change import Change
 from bounce.spaces.kinds import Kind
-from bounce.spec.reading import Table, parsed
+from bounce.spec.cells import parsed
+from bounce.spec.reading import Table
 from bounce.spec.tables import form
 from spaces import generators, spaces, stepped
 from terminal import Terminal

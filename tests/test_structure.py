@@ -120,7 +120,7 @@ def check(space: Space, point: dict[str, Any]) -> None:
 @settings(max_examples=12, deadline=None)
 @given(structured(), st.integers(0, 10**6), st.integers(1, 4))
 def test_whatever_is_proposed_is_a_new_point_of_the_space(space: Space, seed: int, batch: int) -> None:
-    optimizer = Bounce(space, 24, seed=seed, batch_size=batch)
+    optimizer = Bounce(space, 14, seed=seed, batch_size=batch, initial_points=6)
     seen = set()
     while not optimizer.done:
         for trial in optimizer.ask():
@@ -130,7 +130,7 @@ def test_whatever_is_proposed_is_a_new_point_of_the_space(space: Space, seed: in
             assert key not in seen
             seen.add(key)
             optimizer.tell(trial, objective(trial.point))
-    assert len(seen) == 24
+    assert len(seen) == 14
 
 
 @settings(max_examples=15, deadline=None)

@@ -7,10 +7,9 @@ import os
 import random
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 import pytest
 
 import faults
-from bounce import BounceError, InvalidStudy, Real, Space, Study, StudyLocked
+from bounce import BounceError, InvalidStudy, NothingToAsk, Real, Space, Study, StudyLocked
 from bounce.study.lock import Lock
 from bounce.study.repair import check, repair
 from objectives import mixed, value
@@ -413,22 +412,15 @@ def test_a_repair_overwrites_nothing_and_says_what_cannot_be_repaired(tmp_path: 
 # creation
 
 
-RACE = """
-import sys
-sys.path.insert(0, sys.argv[2])
-from objectives import mixed
-from bounce import Study
-print("ready", flush=True)
-sys.stdin.readline()
-with Study.open(sys.argv[1], space=mixed(), budget=60, seed=0) as study:
-    study.ask()
-"""
+def race(path: Path, _: int) -> None:
+    with Study.open(path, space=mixed(), budget=60, seed=0) as study:
+        study.ask()
 
 
 @pytest.mark.slow
 def test_processes_that_create_one_study_at_the_same_time_share_it(tmp_path: Path) -> None:
     for attempt in range(3):
-        together(RACE, tmp_path / f"{attempt}.db", 6)
+        together(race, tmp_path / f"{attempt}.db", 6)
         with Study.open(tmp_path / f"{attempt}.db") as study:
             assert [trial.id for trial in study.pending] == list(range(6))
 
@@ -522,52 +514,34 @@ def test_of_two_writers_without_a_lock_the_second_is_told_and_overwrites_nothing
     assert not check(path)
 
 
-BUSY = """
-import sys
-sys.path.insert(0, sys.argv[2])
-from objectives import mixed
-from bounce import NothingToAsk, Study
-study = Study.open(sys.argv[1])
-print("ready", flush=True)
-sys.stdin.readline()
-try:
-    while True:
-        (trial,) = study.ask()
-        study.tell(trial, float(trial.id), note=sys.argv[3])
-except NothingToAsk:
-    pass
-"""
+def busy(path: Path, i: int) -> None:
+    with Study.open(path) as study, suppress(NothingToAsk):
+        while True:
+            (trial,) = study.ask()
+            study.tell(trial, float(trial.id), note=str(i))
 
 
-def together(script: str, path: Path, n: int) -> None:
-    """Run a script in several processes that begin at the same time."""
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", script, str(path), str(Path(__file__).parent.parent), str(i)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-        )
-        for i in range(n)
-    ]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in processes:
-        process.communicate()
-        assert process.returncode == 0
+def together(work: Callable[[Path, int], object], path: Path, n: int) -> None:
+    """Do work on a file in several processes that begin at the same time."""
+    gate, go = os.pipe()
+
+    def begin(i: int) -> None:
+        os.close(go)
+        os.read(gate, 1)  # until the other end is closed
+        work(path, i)
+
+    pids = [in_a_child(lambda i=i: begin(i)) for i in range(n)]  # type: ignore[misc]
+    os.close(go)
+    for pid in pids:
+        assert os.waitpid(pid, 0)[1] == 0
+    os.close(gate)
 
 
 @pytest.mark.slow
 def test_processes_that_ask_without_pause_get_their_turns(tmp_path: Path) -> None:
     path, n = tmp_path / "a.db", 6
     Study.open(path, space=mixed(), budget=180, seed=0, initial_points=180).close()
-    together(BUSY, path, n)
+    together(busy, path, n)
     with Study.open(path) as study:
         assert study.status.done == 180
         turns = Counter(trial.notes["note"] for trial in study.trials)

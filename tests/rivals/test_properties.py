@@ -17,6 +17,8 @@ pytestmark = pytest.mark.slow
 REALS = ("turbo", "turbo-m", "baxus", "hesbo", "rembo", "alebo", "gtbo", "la-mcts", "mcts-vs")
 BITS = ("bocs",)
 DISCRETE = ("combo", "combo-published", "random-projections")
+DEAR = {"alebo": 20, "bodi": 20, "bodi-published": 20, "casmopolitan": 16, "combo": 20, "combo-published": 20, "pr": 12}
+"""The rivals whose proposals take longest, and from how many points they must have learned something."""
 
 
 def there(name: str) -> bool:
@@ -63,19 +65,19 @@ def run(name: str, space: Space, budget: int, *, seed: int = 0, ask: int = 1, va
 @pytest.mark.parametrize("name", EACH)
 def test_points_are_new_lie_in_the_space_and_are_those_of_the_seed(name: str) -> None:
     space = space_for(name)
-    first, second = (run(name, space, 14, seed=3).trials for _ in range(2))
+    first, second = (run(name, space, 10, seed=3).trials for _ in range(2))
     assert [trial.point for trial in first] == [trial.point for trial in second]
     assert all(trial.point in space for trial in first)
-    assert len({str(trial.point) for trial in first}) == len(first) == 14
-    assert [t.point for t in first] != [t.point for t in run(name, space, 14, seed=4).trials]
+    assert len({str(trial.point) for trial in first}) == len(first) == 10
+    assert [t.point for t in first[:4]] != [t.point for t in baselines.make(name, space, 10, 4).ask(4)]
 
 
 @pytest.mark.parametrize("name", EACH)
 def test_batches_and_budgets_that_end_within_one(name: str) -> None:
     space = space_for(name)
-    trials = run(name, space, 13, ask=4).trials
-    assert len(trials) == 13
-    assert len({str(trial.point) for trial in trials}) == 13
+    trials = run(name, space, 10, ask=4).trials
+    assert len(trials) == 10
+    assert len({str(trial.point) for trial in trials}) == 10
 
 
 @pytest.mark.parametrize("name", EACH)
@@ -101,7 +103,7 @@ def test_values_of_any_sort(name: str, value: str) -> None:
         "huge": lambda point: 1e300 * base(point),
         "one outlier": lambda point: 1e9 if base(point) > 3.4 else base(point),
     }
-    trials = run(name, space, 11, value=values[value]).trials
+    trials = run(name, space, 9, value=values[value]).trials
     assert all(trial.point in space for trial in trials)
 
 
@@ -110,20 +112,20 @@ def test_a_failure_counts_as_the_worst_value_so_far(name: str) -> None:
     """So a run with failures has the points of a run that was told those values."""
     space = space_for(name)
     value = weight(space)
-    failing, told = (baselines.make(name, space, 13, 0) for _ in range(2))
+    failing, told = (baselines.make(name, space, 11, 0) for _ in range(2))
     worst = -np.inf
     while not failing.done:
         pair = [optimizer.ask()[0] for optimizer in (failing, told)]
         assert pair[0].point == pair[1].point
         own = value(pair[0].point)
-        if pair[0].id in (3, 7, 8):
+        if pair[0].id in (3, 6, 7):
             failing.fail(pair[0])
             told.tell(pair[1], worst)
         else:
             worst = max(worst, own)
             failing.tell(pair[0], own)
             told.tell(pair[1], own)
-    assert [trial.id for trial in failing.trials if trial.state == "failed"] == [3, 7, 8]
+    assert [trial.id for trial in failing.trials if trial.state == "failed"] == [3, 6, 7]
 
 
 @pytest.mark.parametrize("name", EACH)
@@ -149,17 +151,18 @@ def test_two_variables(name: str) -> None:
     assert count >= 4
 
 
+def lowest(name: str, space: Space, budget: int, seeds: int) -> float:
+    """The mean of the best quarter of a run's points, over the seeds."""
+    value = weight(space)
+    runs = [sorted(value(trial.point) for trial in run(name, space, budget, seed=seed).trials) for seed in range(seeds)]
+    return float(np.mean([values[: budget // 4] for values in runs]))
+
+
 @pytest.mark.parametrize("name", EACH)
 def test_it_learns(name: str) -> None:
-    """Its ten best of 35 points are better than those of random search."""
-    space = space_for(name, 8)
-
-    def lowest(name: str, seed: int) -> float:
-        values = sorted(weight(space)(trial.point) for trial in run(name, space, 35, seed=seed).trials)
-        return float(np.mean(values[:10]))
-
-    found = np.mean([lowest(name, seed) for seed in (0, 1)])
-    assert found < np.mean([lowest("random", seed) for seed in range(20)])
+    """The best quarter of its points is better than that of random search; dear ones must learn from fewer points."""
+    space, budget = space_for(name, 8), DEAR.get(name, 35)
+    assert lowest(name, space, budget, 2) < lowest("random", space, budget, 20)
 
 
 @pytest.mark.parametrize("name", EACH)

@@ -14,6 +14,7 @@ from scipy.special import expit, softmax
 
 from bounce import Binary, Categorical, Ordinal, Real, Space
 from bounce.baselines.rivals import reparameterisation as pr
+from bounce.baselines.rivals.expectation import Analytic, Improvement, Layout, MonteCarlo
 from bounce.baselines.rivals.gaussian import Fit, Gaussian
 from bounce.baselines.rivals.mixed import Mixed
 
@@ -37,14 +38,14 @@ class Stub:
         return self(z), np.cos(z @ self.weights)[:, None] * self.weights[:reals]
 
 
-def layout_and_stub(space: Space) -> tuple[pr.Layout, Any]:
-    layout = pr.Layout(space)
+def layout_and_stub(space: Space) -> tuple[Layout, Any]:
+    layout = Layout(space)
     return layout, Stub(layout.size)
 
 
-def process(space: Space, n: int = 12, seed: int = 0) -> tuple[pr.Layout, Gaussian]:
+def process(space: Space, n: int = 12, seed: int = 0) -> tuple[Layout, Gaussian]:
     rng = np.random.default_rng(seed)
-    layout = pr.Layout(space)
+    layout = Layout(space)
     x = layout.features(space.sample(n, rng=rng))
     y = np.sin(x @ rng.standard_normal(layout.size))
     covariance = Mixed(layout.numbers, layout.last - layout.numbers, layout.counts)
@@ -79,7 +80,7 @@ def test_the_gradient_of_a_fit_is_that_of_its_loss(parameters: Any) -> None:
 def test_the_gradient_of_the_improvement_by_the_reals_is_exact(parameters: Any) -> None:
     space = Space(parameters)
     layout, gp = process(space)
-    improvement = pr.Improvement(gp, float(gp.y.min()))
+    improvement = Improvement(gp, float(gp.y.min()))
     z = layout.features(space.sample(1, rng=np.random.default_rng(1)))[0]
     value, slope = improvement.with_gradient(z[None], layout.reals)
     numeric = approx_fprime(z, lambda p: improvement(p[None])[0], 1e-7)[: layout.reals]
@@ -88,7 +89,7 @@ def test_the_gradient_of_the_improvement_by_the_reals_is_exact(parameters: Any) 
 
 
 def test_the_fit_finds_the_published_optimum() -> None:
-    layout = pr.Layout(Space([Binary(f"x{i}") for i in range(20)]))
+    layout = Layout(Space([Binary(f"x{i}") for i in range(20)]))
     gp = pr.fitted(layout, np.array(GOLDEN["bits"], dtype=float), np.array(GOLDEN["y"]))
     lengthscale, signal, likelihood = GOLDEN["fit"]
     at = np.append(gp.theta, np.log([gp.signal, gp.noise]))
@@ -100,7 +101,7 @@ def test_the_fit_finds_the_published_optimum() -> None:
 # The distribution
 
 
-def enumerated(layout: pr.Layout, theta: np.ndarray) -> list[tuple[float, np.ndarray]]:
+def enumerated(layout: Layout, theta: np.ndarray) -> list[tuple[float, np.ndarray]]:
     """Every configuration with its probability and features, written out variable by variable."""
     choices: list[list[tuple[float, list[float]]]] = []
     for value, top in zip(theta[layout.reals : layout.last], layout.top, strict=True):
@@ -124,7 +125,7 @@ def test_the_analytic_expectation_is_the_sum_over_all_configurations(parameters:
     layout, stub = layout_and_stub(Space(parameters))
     theta = np.random.default_rng(0).random((3, layout.size))
     theta[2, layout.reals : layout.last] = 1.0
-    exact = pr.Analytic(layout, stub)
+    exact = Analytic(layout, stub)
     np.testing.assert_allclose(exact.probabilities(theta).sum(axis=1), 1.0)
     expected = [sum(p * stub(z[None])[0] for p, z in enumerated(layout, row)) for row in theta]
     np.testing.assert_allclose(exact(theta), expected)
@@ -135,7 +136,7 @@ def test_the_analytic_expectation_is_the_sum_over_all_configurations(parameters:
 def test_the_analytic_gradient_is_that_of_the_expectation(parameters: Any) -> None:
     layout, stub = layout_and_stub(Space(parameters))
     theta = np.random.default_rng(1).random(layout.size)
-    exact = pr.Analytic(layout, stub)
+    exact = Analytic(layout, stub)
     gradient = exact.with_gradient(theta[None], np.zeros(1))[1][0]
     gradient[layout.reals : layout.last] *= layout.top  # it is in units of codes
     np.testing.assert_allclose(gradient, approx_fprime(theta, lambda t: exact(t[None])[0], 1e-7), atol=1e-5)
@@ -144,7 +145,7 @@ def test_the_analytic_gradient_is_that_of_the_expectation(parameters: Any) -> No
 def test_the_analytic_expectation_is_the_published_one() -> None:
     layout, stub = layout_and_stub(Space([*REALS, *NUMBERS]))
     theta = np.array(GOLDEN["theta"])[:3, : layout.size]
-    value, gradient = pr.Analytic(layout, stub).with_gradient(theta, np.zeros(3))
+    value, gradient = Analytic(layout, stub).with_gradient(theta, np.zeros(3))
     gradient[:, layout.reals :] *= layout.top
     np.testing.assert_allclose(value, GOLDEN["exact"])
     np.testing.assert_allclose(gradient, GOLDEN["exact_gradients"], atol=1e-12)
@@ -153,7 +154,7 @@ def test_the_analytic_expectation_is_the_published_one() -> None:
 def test_the_sampled_expectation_and_its_score_function_are_the_published_ones() -> None:
     """Also at the ends of ranges; the published baseline is 0 at first, then a corrected moving average."""
     layout, stub = layout_and_stub(SPACE)
-    sampled = pr.MonteCarlo(layout, stub, np.array(GOLDEN["uniform"]), rng=np.random.default_rng(0))
+    sampled = MonteCarlo(layout, stub, np.array(GOLDEN["uniform"]), rng=np.random.default_rng(0))
     theta = np.array(GOLDEN["theta"])
     np.testing.assert_allclose(sampled(theta), GOLDEN["values"])
     hidden = 0.0
@@ -171,7 +172,7 @@ def test_the_sampled_expectation_and_gradient_approach_the_analytic_ones(paramet
     rng = np.random.default_rng(2)
     theta = rng.random((4, layout.size))
     uniform = rng.random((100_000, len(layout.top) + len(layout.counts)))
-    sampled, exact = pr.MonteCarlo(layout, stub, uniform, rng=rng), pr.Analytic(layout, stub)
+    sampled, exact = MonteCarlo(layout, stub, uniform, rng=rng), Analytic(layout, stub)
     value, gradient = exact.with_gradient(theta, np.zeros(4))
     found, slope = sampled.with_gradient(theta, value)
     np.testing.assert_allclose(found, value, atol=0.01)  # three standard errors are at most 0.007
@@ -185,17 +186,17 @@ def test_a_baseline_leaves_the_gradient_and_lowers_its_variance() -> None:
 
     def gradients(baseline: float) -> np.ndarray:
         draws = (rng.random((128, len(layout.top))) for _ in range(300))
-        clouds = (pr.MonteCarlo(layout, stub, uniform, rng=rng) for uniform in draws)
+        clouds = (MonteCarlo(layout, stub, uniform, rng=rng) for uniform in draws)
         return np.array([cloud.with_gradient(theta, np.array([baseline]))[1][0] for cloud in clouds])
 
-    value, exact = pr.Analytic(layout, stub).with_gradient(theta, np.zeros(1))
+    value, exact = Analytic(layout, stub).with_gradient(theta, np.zeros(1))
     without, with_one = gradients(0.0), gradients(float(value[0]))
     np.testing.assert_allclose(with_one.mean(axis=0), exact[0], atol=0.06)
     assert with_one.var(axis=0).sum() < 0.5 * without.var(axis=0).sum()
 
 
 def test_draws_have_the_probabilities() -> None:
-    layout = pr.Layout(SPACE)
+    layout = Layout(SPACE)
     rng = np.random.default_rng(4)
     theta = rng.random((1, layout.size))
     steps, chosen = layout.draw(theta, rng.random((1, 20_000, len(layout.top) + 2)))
@@ -208,10 +209,10 @@ def test_draws_have_the_probabilities() -> None:
 # The search
 
 
-def small() -> tuple[Space, pr.Layout, pr.Improvement]:
+def small() -> tuple[Space, Layout, Improvement]:
     space = Space([*NUMBERS[:4], CATEGORIES[0]])  # 4·3·2·2·3 = 144 points
     layout, gp = process(space, n=15, seed=5)
-    return space, layout, pr.Improvement(gp, float(gp.y.min()))
+    return space, layout, Improvement(gp, float(gp.y.min()))
 
 
 def test_no_distribution_is_better_than_the_best_point_and_the_best_one_is_at_it() -> None:
@@ -219,7 +220,7 @@ def test_no_distribution_is_better_than_the_best_point_and_the_best_one_is_at_it
     space, layout, improvement = small()
     points = space.grid()
     values = improvement(layout.features(points))
-    exact = pr.Analytic(layout, improvement)
+    exact = Analytic(layout, improvement)
     theta = pr.ascend(exact, pr.sobol(64, layout.size, rng=np.random.default_rng(0)), 0.0)
     assert exact(theta).max() <= values.max()
     top = theta[int(exact(theta).argmax())]
@@ -235,7 +236,7 @@ def test_the_chosen_point_is_the_best_of_all_points(few: bool, monkeypatch: pyte
     if not few:
         monkeypatch.setattr(pr, "ENUMERATED", 1)
     kind = pr.Reparameterisation.expectation(layout, improvement, rng=np.random.default_rng(0))
-    assert isinstance(kind, pr.Analytic if few else pr.MonteCarlo)
+    assert isinstance(kind, Analytic if few else MonteCarlo)
     points = space.grid()
     values = improvement(layout.features(points))
     method = pr.Reparameterisation(space, 100, 0)
@@ -254,7 +255,7 @@ def test_each_configuration_is_evaluated_once() -> None:
 
     uniform = np.random.default_rng(0).random((128, len(layout.top)))
     improvement: Any = counted
-    sampled = pr.MonteCarlo(layout, improvement, uniform, rng=np.random.default_rng(1))
+    sampled = MonteCarlo(layout, improvement, uniform, rng=np.random.default_rng(1))
     for theta in np.random.default_rng(2).random((20, 3, layout.size)):
         value, _ = sampled.with_gradient(theta, np.zeros(3))
         steps, _ = layout.draw(theta, uniform[None])

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bounce.cli.studies import AnyPath, StudyPath, path_of
+from bounce.cli.target import AnyPath, StudyPath, path_of
 
 
 def check(target: AnyPath, study: StudyPath = None) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bounce.cli.studies import AnyPath, Change, StudyPath, open_study, space_before, table
+from bounce.cli.studies import table
+from bounce.cli.target import AnyPath, Change, StudyPath, open_study, space_before
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -166,7 +167,7 @@ def _corrected(space: Space, before: Mapping[str, Any], settings: Sequence[str])
     """Return a point with some settings corrected, without what they make inactive; None if there are no settings."""
     from bounce.errors import InvalidInput
     from bounce.spaces.leaves import flattened, folded, leaves
-    from bounce.spec.reading import parsed
+    from bounce.spec.cells import parsed
 
     if not settings:
         return None

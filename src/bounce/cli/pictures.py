@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bounce.cli.studies import AnyPath, AsJson, StudyPath, open_study
+from bounce.cli.best import AsJson
+from bounce.cli.target import AnyPath, StudyPath, open_study
 
 if TYPE_CHECKING:
     from bounce.optimizer.importance import Bin, Importance
@@ -107,7 +108,7 @@ def watch(
     """
     import sys
 
-    from bounce.cli.studies import path_of
+    from bounce.cli.target import path_of
     from bounce.errors import InvalidInput
     from bounce.report.watching import LOOPBACK, Server, Watched
 

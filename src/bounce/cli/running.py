@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bounce.cli.studies import Change, SpecPath, StudyPath, described_study, place, print_result, say_unused_starts
+from bounce.cli.best import print_result
+from bounce.cli.target import Change, SpecPath, StudyPath, described_study, place, say_unused_starts
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from bounce.running.evaluation import Evaluator
     from bounce.spec.spec import Spec
     from bounce.study.study import Study
+
+PATIENCE = 10.0  # seconds in which a scheduler has to answer
 
 
 def run(
@@ -195,7 +198,7 @@ def cluster(address: str) -> Iterator[Executor]:
     except ImportError:
         raise InvalidInput("a Dask cluster needs distributed: pip install 'bounce-bo[dask]'") from None
     try:
-        client: Any = Client(address, timeout=10)
+        client: Any = Client(address, timeout=PATIENCE)
     except (OSError, ValueError, TimeoutError) as error:
         raise InvalidInput(f"no Dask scheduler answers at {address!r}: {error}") from None
     with client:

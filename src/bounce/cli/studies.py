@@ -4,43 +4,25 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bounce.cli.best import AsJson, print_command, print_recommendation, print_result
 from bounce.cli.outputs import check_plot
+from bounce.cli.target import AnyPath, Change, StudyPath, open_study
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bounce.spaces.space import Space
     from bounce.spec.reading import Table
-    from bounce.spec.spec import Spec
     from bounce.study.study import Study
     from bounce.trial import Trial
 
-SpecPath = Annotated[
-    Path, typer.Argument(metavar="SPEC", help="The spec, a TOML file. `bounce init` writes an example.")
-]
-AnyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The file of the study, or its spec.")]
-StudyPath = Annotated[
-    Path | None,
-    typer.Option(
-        "--study",
-        metavar="PATH",
-        help="The file of the study, if it is not NAME.db beside the spec, NAME being the name in the spec.",
-    ),
-]
-Change = Annotated[
-    bool,
-    typer.Option("--change", help="Continue with the parameters now in the spec. Results that still fit are kept."),
-]
 MANY = 20  # trials in one ask that may be a mistake, if they are most of what is left
-AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")]
 
 
 class Format(StrEnum):
@@ -165,16 +147,6 @@ def table(source: Path, space: Space) -> Table:
     return Table(source, space)
 
 
-def space_before(target: Path, study: Path | None) -> Space | None:
-    """Return the space of a spec whose study does not exist yet; otherwise None."""
-    from bounce.spec.spec import load
-
-    if target.suffix.lower() != ".toml":
-        return None
-    described = load(target)
-    return None if place(described, study).exists() else described.space
-
-
 def trials(
     target: AnyPath,
     study: StudyPath = None,
@@ -204,9 +176,9 @@ def best(
         raise InvalidInput("--command prints a line for a shell: leave out --json")
     with open_study(target, study) as opened:
         if command:
-            _print_command(opened, target, by_model=by_model)
+            print_command(opened, target, by_model=by_model)
         elif by_model:
-            _print_recommendation(opened, as_json=as_json)
+            print_recommendation(opened, as_json=as_json)
         else:
             print_result(opened, as_json=as_json)
 
@@ -317,110 +289,6 @@ def plot(
     print(out)
 
 
-def place(described: Spec, study: Path | None) -> Path:
-    """Return the file of a spec's study."""
-    from bounce.errors import InvalidStudy
-
-    if study is None:
-        return described.study
-    if not study.name or study.is_dir():
-        raise InvalidStudy(f"--study {str(study)!r} is a folder, but a study is a file")
-    return study
-
-
-@contextmanager
-def open_study(target: Path, study: Path | None, *, create: bool = False, change: bool = False) -> Iterator[Study]:
-    """Open the study that a spec or a path stands for."""
-    from bounce.errors import InvalidStudy
-    from bounce.spec.spec import load
-    from bounce.study.study import Study
-
-    if target.suffix.lower() == ".toml":
-        described = load(target)
-        path = place(described, study)
-        if not create and not path.exists():
-            raise InvalidStudy(f"the study {path} does not exist; bounce {_next(described)} {target} creates it")
-        with described_study(described, path, {}, change=change) if create else Study.open(path) as opened:
-            if create:
-                say_unused_starts(described, opened)
-            yield opened
-    else:
-        if study is not None:
-            raise InvalidStudy(
-                f"--study is only for specs, which end in .toml, and {target} is not one: leave --study out"
-            )
-        if not target.exists():
-            raise InvalidStudy(f"the study {target} does not exist; bounce run or bounce ask with its spec creates it")
-        with Study.open(target) as opened:
-            yield opened
-
-
-def path_of(target: Path, study: Path | None) -> Path:
-    """Return the existing file of the study that a spec or a path stands for, which may be damaged."""
-    from bounce.errors import InvalidStudy
-    from bounce.spec.spec import load
-
-    path = place(load(target), study) if target.suffix.lower() == ".toml" else target
-    if not path.is_file():
-        raise InvalidStudy(f"the study {path} does not exist")
-    return path
-
-
-def say_unused_starts(described: Spec, opened: Study) -> None:
-    """Warn of start points that were written into a spec after its study was created."""
-    begun = next((entry.after["start"] for entry in opened.history if entry.action == "begin" and entry.after), 0)
-    if len(described.start) > begun:
-        print(
-            "bounce: start points of a spec are used only when its study is created. bounce enqueue adds points now",
-            file=sys.stderr,
-        )
-
-
-def _next(described: Spec) -> str:
-    """Return the command that continues a study."""
-    return "ask" if described.objective is None and described.command is None else "run"
-
-
-def described_study(described: Spec, path: Path, options: dict[str, Any], *, change: bool = False) -> Study:
-    """Create the study of a spec, or open it; with `change`, in the space that the spec has now."""
-    from bounce.errors import InvalidStudy
-    from bounce.spaces.change import Change as Changed
-    from bounce.study.study import Study
-
-    settings = described.settings | options
-    if not path.exists() or path.stat().st_size == 0:
-        opened = Study.open(path, space=described.space, **settings)
-        opened.begin((), described.start)
-        return opened
-    opened = Study.open(path)
-    try:
-        if opened.space == described.space:
-            if not opened.trials and not opened.history:
-                opened.begin((), described.start)  # the process that created the study was killed before this
-        else:
-            old = {parameter.name for parameter in opened.space.parameters}
-            new = {parameter.name for parameter in described.space.parameters}
-            defaults = {name: x for name, x in described.defaults.items() if (name in old) != (name in new)}
-            for name in new - old - set(defaults):
-                raise InvalidStudy(
-                    f"{described.path}: {name!r} is new. Write its value in the trials so far into its table, "
-                    "as default = ..."
-                )
-            said = "; ".join(Changed(opened.space, described.space, defaults).sentences)
-            if not change:
-                raise InvalidStudy(
-                    f"the space of {described.path} is not that of the study {path}: {said}. "
-                    f"To continue in the new space, use bounce {_next(described)} with --change: "
-                    "old results stay where they fit"
-                )
-            outside = opened.change(described.space, defaults)
-            left = f"; {len(outside)} trials no longer fit and leave the model" if outside else ""
-            print(f"bounce: changed: {said}{left}", file=sys.stderr)
-    finally:
-        opened.close()
-    return Study.open(path, space=described.space, **settings)
-
-
 def _print_trials(found: Sequence[Trial], form: Format, space: Space, *, to_fill: bool = False) -> None:
     from rich.console import Console
 
@@ -439,66 +307,3 @@ def _print_trials(found: Sequence[Trial], form: Format, space: Space, *, to_fill
         print("no trial is pending" if to_fill else "no trials yet")
     else:
         show(found, Console(), to_fill=to_fill)
-
-
-def _print_command(opened: Study, target: Path, *, by_model: bool) -> None:
-    """Print the command of the best trial, with nothing around it."""
-    from bounce.errors import InvalidInput
-    from bounce.spec.spec import load
-
-    if target.suffix.lower() != ".toml":
-        raise InvalidInput(f"--command needs the spec, which has the command, and {target} is a study")
-    spec = load(target)
-    if spec.command is None:
-        raise InvalidInput(f"{target} has no command")
-    found = opened.recommend() if by_model else None
-    trial = opened.best if found is None else found.trial
-    if trial is None:
-        status = opened.status
-        raise InvalidInput(f"there are no values yet; {status.pending} pending, {status.failed} failed")
-    print(spec.command_line(trial.point, Path.cwd()))
-
-
-def _print_recommendation(opened: Study, *, as_json: bool) -> None:
-    """Print the trial that the model believes to be the best, and what it believes."""
-    import json
-    from dataclasses import asdict
-
-    from bounce.cli.sheet import lines, shown
-
-    found = opened.recommend()
-    if as_json:
-        belief = {"trial": None, "mean": None, "deviation": None} if found is None else asdict(found)
-        print(json.dumps({"best": belief.pop("trial")} | belief | {"study": str(opened.path)}))
-        return
-    if found is None:
-        print_result(opened, as_json=False)  # which says that there are no values
-        return
-    trial, mean, deviation = found.trial, shown(found.mean), shown(found.deviation)
-    print(f"best mean {mean}, standard deviation {deviation} (trial {trial.id}; its value is {trial.value!r})")
-    for line in lines(trial, opened.space.limits):
-        print(line)
-    print(f"study {opened.path}")
-
-
-def print_result(opened: Study, *, as_json: bool) -> None:
-    """Print the best trial of a study, and how many trials are done and failed."""
-    import json
-    from dataclasses import asdict
-
-    from bounce.cli.sheet import lines
-
-    best, status = opened.best, opened.status
-    if as_json:
-        counts = {name: getattr(status, name) for name in ("done", "failed", "pending", "remaining")}
-        print(json.dumps({"best": None if best is None else asdict(best), "study": str(opened.path)} | counts))
-        return
-    if best is None:
-        print(f"no values yet; {status.pending} pending, {status.failed} failed")
-        return
-    if best.feasible is False:
-        print("no trial keeps the limits yet; this one breaks them least")
-    print(f"best value {best.value!r} (trial {best.id}; {status.done} done, {status.failed} failed)")
-    for line in lines(best, opened.space.limits):
-        print(line)
-    print(f"study {opened.path}")

@@ -7,7 +7,6 @@ that maximises flips the sign on the way in and out.
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,48 +17,22 @@ import numpy as np
 
 from bounce.errors import InvalidInput, InvalidOption, InvalidPoint, InvalidState, InvalidTell, NothingToAsk
 from bounce.gp.threads import one_thread
-from bounce.optimizer.importance import Importance, importance_of
-from bounce.optimizer.ledger import Ledger, Outcome, Trials, some_completions
+from bounce.optimizer.batches import moved, uncounted
+from bounce.optimizer.completion import check_partial, completed
+from bounce.optimizer.ledger import Ledger, Outcome, Trials
 from bounce.optimizer.ledger import several as each
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
-from bounce.optimizer.outlook import improvement_expected
 from bounce.optimizer.planner import Planner
-from bounce.optimizer.recommendation import recommended
-from bounce.optimizer.state import (
-    VERSION,
-    Record,
-    best_of,
-    head_from_dict,
-    head_to_dict,
-    observations,
-    record_to_dict,
-    upgraded,
-    violations,
-)
-from bounce.optimizer.stopping import Standing, StopWhen
+from bounce.optimizer.state import VERSION, Record, best_of, head_from_dict, head_to_dict, record_to_dict, upgraded
+from bounce.optimizer.view import View, snapshot
 from bounce.spaces.change import Change
 from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
-from bounce.subspace.embedding import Embedding
-from bounce.subspace.stages import Stage
-from bounce.subspace.trust_region import after, improves
 from bounce.text import storable
-from bounce.trial import (
-    ASKED,
-    STATES,
-    Recommendation,
-    Trial,
-    best_in_words,
-    counts_in_words,
-    is_single,
-    listed,
-    standard_errors,
-)
-
-COMPLETIONS = 64  # random completions of a point that leaves something open, of which the first unseen one is taken
+from bounce.trial import STATES, Trial, is_single, listed, standard_errors
 
 
-class Bounce:
+class Bounce(View):
     """An optimizer to ask for points and tell values, in any order, from one thread at a time.
 
     `budget` is the number of trials, failed ones included. The other options are described in docs/options.md.
@@ -93,129 +66,7 @@ class Bounce:
         self._planner = Planner(space, options)
         self._rng = np.random.default_rng(options.seed)
         self._ledger = Ledger(space)
-        self._outlooks: tuple[Planner, dict[int, float | None]] = self._planner, {}
-
-    @property
-    def _options(self) -> Options:
-        return self._planner.options
-
-    # What a user sees
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of this run as JSON values, the seed included even if it was drawn."""
-        return self._options.document()
-
-    @property
-    def budget(self) -> int:
-        """The number of trials, failed ones included."""
-        return self._options.budget
-
-    @property
-    def stage(self) -> Stage:
-        """Where the search looks now."""
-        return self._head.stage
-
-    @property
-    def trials(self) -> list[Trial]:
-        """All trials, by id: snapshots, yours to keep and to change."""
-        return [_snapshot(record) for record in self._ledger.records]
-
-    def trial(self, id: int) -> Trial:
-        """Return one trial, without the others."""
-        return _snapshot(self._ledger[id])
-
-    @property
-    def pending(self) -> list[Trial]:
-        """The trials that have been asked for and not told, by id."""
-        return [_snapshot(record) for record in self._ledger.of_state("pending")]
-
-    @property
-    def best(self) -> Trial | None:
-        """The trial with the best value, the earliest of several; None before the first value.
-
-        Where the space has limits on outcomes, it is the best of the trials that keep them. Before there is one, it is
-        the trial that breaks them least, and its `feasible` is False.
-        """
-        best = best_of(self._ledger.records, self._options.sign, self.space.limits)
-        return None if best is None else _snapshot(best)
-
-    def recommend(self) -> Recommendation | None:
-        """Return the evaluated point that the model believes to be the best; None before the first value.
-
-        A model of all results is fitted in the space itself, so the answer does not depend on the stage of the
-        search. It averages the noise: the best value may be a lucky one, so this point need not be that of `best`. With
-        `noise="none"` it is, unless standard errors were told. Nothing in the run changes.
-        """
-        with one_thread():
-            found = recommended(self.space, self._ledger.records, self._options)
-        return None if found is None else replace(found, trial=_snapshot(self._ledger[found.trial.id]))
-
-    def improvement_expected(self) -> float | None:
-        """Return an upper bound on how much better the best value can still become, as far as the model can tell.
-
-        It is in the units of the values. None before two values that differ. A model of all results is fitted in the
-        space itself, and the bound holds for the points of a search in the whole space. Nothing in the run changes.
-        """
-        return self._outlook(self._ledger.tells)
-
-    def _outlook(self, tells: int) -> float | None:
-        """Return what could be gained after some tells; kept until something else than a tell changes the data."""
-        if self._outlooks[0] is not self._planner:
-            self._outlooks = self._planner, {}
-        kept = self._outlooks[1]
-        if tells not in kept:
-            with one_thread():
-                kept[tells] = improvement_expected(self.space, self._ledger.records, self._options, tells)
-        return kept[tells]
-
-    def reached(self, stop_when: str | StopWhen) -> str | None:
-        """Return why a run with this condition should end now; None if it should go on (`Study.run`)."""
-        condition = StopWhen.of(stop_when, self._options.direction)
-        ledger = self._ledger
-        return condition.reached(Standing(self.space, ledger.records, self._options, ledger.tells, self._outlook))
-
-    def importance(self) -> Importance | None:
-        """Return how much each parameter matters and with whom; None with fewer than 8 values, or if all are equal.
-
-        A model of all results is fitted in the space itself, and the variance of its mean is shared among the
-        parameters (docs/report.md). It takes seconds. Nothing in the run changes.
-        """
-        with one_thread():
-            return importance_of(
-                self.space, self._ledger.records, self._options, self._first_embedding(), self.stage.embedding
-            )
-
-    def _first_embedding(self) -> Embedding | None:
-        """Return the embedding of the first stage, which follows from the seed; None if the run began otherwise."""
-        embedding = (
-            Planner(self.space, self._options).first(rng=np.random.default_rng(self._options.seed)).stage.embedding
-        )
-        own = [r for r in self._ledger.records if r.trial.stage == 0 and r.spent and not r.enqueued and r.was is None]
-        if self.stage.restart or not own:
-            return None
-        asked = np.stack([r.codes if r.asked_codes is None else r.asked_codes for r in own])
-        return embedding if embedding.down(asked)[1].all() else None
-
-    @property
-    def remaining(self) -> int:
-        """How many trials may still be asked for."""
-        return self._ledger.remaining(self._options.budget)
-
-    @property
-    def spent(self) -> int:
-        """How much of the budget has been spent: trials that were given back cost nothing."""
-        return self._ledger.spent
-
-    @property
-    def failures_in_a_row(self) -> int:
-        """How many of the latest outcomes are failures with the same error."""
-        return self._ledger.failures_in_a_row
-
-    @property
-    def done(self) -> bool:
-        """Whether nothing can be asked for and nothing is pending."""
-        return self.remaining <= 0 and not self._ledger.of_state("pending")
+        self._outlooks = self._planner, {}
 
     # Ask and tell
 
@@ -235,11 +86,11 @@ class Bounce:
         saved = self._rng.bit_generator.state
         head, drafts = self._head, list[Record]()
         try:
-            completed = self._completed([ledger[i] for i in queued])
+            partial = [ledger[i] for i in queued if ledger[i].free]
+            best = best_of(ledger.records, self._options.sign, self.space.limits) if partial else None
+            filled = completed(self.space, partial, best, ledger.keys, rng=self._rng)
             if len(queued) < n:
-                known = (
-                    ledger.keys.union(self.space.keys(np.array(list(completed.values())))) if completed else ledger.keys
-                )
+                known = ledger.keys.union(self.space.keys(np.array(list(filled.values())))) if filled else ledger.keys
                 with one_thread():
                     head, drafts = self._planner.plan(head, ledger.records, n - len(queued), known=known, rng=self._rng)
             if not drafts and not queued:
@@ -249,14 +100,14 @@ class Bounce:
             raise
         seconds = (time.perf_counter() - started) / (len(drafts) + len(queued))
         self._head = head
-        for i, codes in completed.items():
+        for i, codes in filled.items():
             ledger.complete(i, codes)
-        if completed:
+        if filled:
             self._planner = replace(self._planner)  # its caches have the points before they were complete
         for i in queued:
             ledger.edit(i, state="pending", seconds_ask=seconds)
         ids = ledger.append(replace(draft, trial=replace(draft.trial, seconds_ask=seconds)) for draft in drafts)
-        return [_snapshot(ledger[i]) for i in [*queued, *ids]]
+        return [snapshot(ledger[i]) for i in [*queued, *ids]]
 
     def _nothing_left(self) -> NothingToAsk:
         budget = self._options.budget
@@ -339,7 +190,7 @@ class Bounce:
         if len(numbers) != len(codes):
             raise InvalidTell(f"{len(codes)} points need {len(codes)} values, not {len(numbers)}")
         ids = self._ledger.add(codes, numbers, self._head.stage, notes, sems=sems, constraints=constraints)
-        return [_snapshot(self._ledger[i]) for i in ids]
+        return [snapshot(self._ledger[i]) for i in ids]
 
     def enqueue(
         self,
@@ -354,7 +205,7 @@ class Bounce:
         several = [points] if isinstance(points, Mapping) else list(points)
         self.check_partial(several)
         ids = self._ledger.enqueue(several, self._head.stage, notes)
-        return [_snapshot(self._ledger[i]) for i in ids]
+        return [snapshot(self._ledger[i]) for i in ids]
 
     def _encoded(self, points: Iterable[Mapping[str, Any]]) -> Codes:
         """Return the codes of several points; an error says which point has the mistake, counted from 0."""
@@ -368,38 +219,7 @@ class Bounce:
 
     def check_partial(self, points: Iterable[Mapping[str, Any]]) -> None:
         """Refuse points with a name or a value that the space does not have; they need not be complete."""
-        parameters = {parameter.name: parameter for parameter in self.space.parameters}
-        for i, point in enumerate(points):
-            if not isinstance(point, Mapping):
-                raise InvalidPoint(f"point {i} must be a dict of values by name, not {point!r}")
-            for name, value in point.items():
-                if name not in parameters:
-                    raise InvalidPoint(f"point {i}: no parameter is called {name!r}, only {', '.join(parameters)}")
-                try:
-                    parameters[name].encode(value)
-                except InvalidPoint as error:
-                    raise InvalidPoint(f"point {i}: {error}", parameter=name) from None
-
-    def _completed(self, queued: Iterable[Record]) -> dict[int, Codes]:
-        """Return the codes of enqueued points that left something open, by id: unseen ones, if any are found."""
-        completed: dict[int, Codes] = {}
-        partial = [record for record in queued if record.free]
-        if not partial:
-            return completed
-        best = best_of(self._ledger.records, self._options.sign, self.space.limits)
-        known = set(self._ledger.keys)
-        for record in partial:
-            rest = self.space.sample(COMPLETIONS, rng=self._rng)
-            if best is not None:
-                rest = np.vstack([best.codes, rest])
-            rows = self.space.merged(record.codes, record.free, rest)
-            if not len(rows):
-                rows = some_completions(self.space, record.codes, record.free)
-            keys = self.space.keys(rows)
-            place = next((place for place, key in enumerate(keys) if key not in known), 0)
-            completed[record.id] = rows[place]
-            known.add(keys[place])
-        return completed
+        check_partial(self.space, points)
 
     def correct(
         self,
@@ -455,7 +275,7 @@ class Bounce:
         self._head = planner.moved(self._head, ledger.records, rng=self._rng)
         before = {record.id for record in self._ledger.records if record.was is not None}
         self.space, self._planner, self._ledger = space, planner, ledger
-        return [_snapshot(r) for r in ledger.records if r.was is not None and r.id not in before]
+        return [snapshot(r) for r in ledger.records if r.was is not None and r.id not in before]
 
     def extend(self, budget: int) -> None:
         """Set a new total budget; the current stage's share of it is computed again.
@@ -470,11 +290,6 @@ class Bounce:
             )
         self._planner = replace(self._planner, options=replace(self._options, budget=budget))
         self._head = self._planner.extended(self._head, self._ledger.records)
-
-    def __repr__(self) -> str:
-        counts = counts_in_words(record.trial for record in self._ledger.records)
-        best = best_in_words(self.best)
-        return f"Bounce({len(self.space)} parameters, budget={self.budget}, {counts}, best: {best})"
 
     # How it is kept
 
@@ -557,35 +372,11 @@ class Bounce:
     def _resize(self, batch: Sequence[Record]) -> None:
         """Let a batch that is complete move the region, once (notes, decision 11)."""
         stage = self._head.stage
-        fresh = [m for m in batch if m.proposed and not m.counted and m.trial.state in ASKED]
-        counted = [m for m in fresh if m.trial.stage == stage.number]
-        if not counted:
-            return
-        self._ledger.count(counted)
-        ids = {m.id for m in counted}
-        others = [r for r in observations(self._ledger.records, stage.restart) if r.id not in ids]
-        region = after(
-            stage.region,
-            self._is_success([m for m in counted if m.trial.value is not None], others),
-            len(counted),
-            strategy=self._options.trust_region,
-            in_input=stage.embedding.is_input,
-        )
-        self._head = replace(self._head, stage=replace(stage, region=region))
-
-    def _is_success(self, batch: Sequence[Record], others: Sequence[Record]) -> bool:
-        """Return whether a batch holds a better point than the others; before one keeps the limits, a lesser evil."""
-        sign, limits = self._options.sign, self.space.limits
-        if limits:
-            held, new = ([r for r in records if r.trial.feasible] for records in (others, batch))
-            if not held:
-                broken = violations([*others, *batch], limits)
-                least, own = (float(min(part, default=math.inf)) for part in np.split(broken, [len(others)]))
-                return bool(new) or improves(own, least)
-            others, batch = held, new
-        incumbent = min((sign * r.value for r in others), default=math.inf)
-        best = min((sign * m.value for m in batch), default=math.inf)
-        return improves(best, incumbent)
+        counted = uncounted(batch, stage)
+        if counted:
+            self._ledger.count(counted)
+            stage = moved(stage, counted, self._ledger.records, self._options, self.space.limits)
+            self._head = replace(self._head, stage=stage)
 
 
 def _given(value: Any) -> Any:
@@ -593,8 +384,3 @@ def _given(value: Any) -> Any:
     if value is None:
         raise InvalidTell("a value must be a finite number, not None: call fail for a trial without a value")
     return value
-
-
-def _snapshot(record: Record) -> Trial:
-    point = {name: x.copy() if isinstance(x, list | dict) else x for name, x in record.trial.point.items()}
-    return replace(record.trial, point=point, outcomes=dict(record.trial.outcomes))

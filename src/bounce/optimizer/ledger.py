@@ -21,6 +21,8 @@ from typing import Any, cast
 import numpy as np
 
 from bounce.errors import InvalidPoint, InvalidState, InvalidTell
+from bounce.optimizer.completion import some_completions
+from bounce.optimizer.relocation import relocated
 from bounce.optimizer.state import Record, records_from_dicts, spent
 from bounce.spaces.change import Change
 from bounce.spaces.kinds import Codes
@@ -33,7 +35,6 @@ from bounce.trial import State, Trial, finite, is_single, standard_error, standa
 Trials = Trial | int | Sequence[Trial | int]
 """One trial or its id, or several of them."""
 
-MANY = 4096  # points that are drawn to complete one, where constraints exclude most
 UNKNOWN = "unknown"  # a standard error that is taken back by a correction
 
 
@@ -348,56 +349,16 @@ class Ledger:
         Pending and queued trials that no longer fit cost nothing. A result that was left outside by an earlier change
         returns if it fits again.
         """
-        space = change.new
-        names = {parameter.name for parameter in space.parameters}
-        ledger = Ledger(space)
+        ledger = Ledger(change.new)
         ledger.tells = self.tells
         for record in self.records:
-            trial = record.trial
-            point = None
-            codes: Codes | None = None
-            if record.free:
-                codes = self._open_codes(change, record)
-            elif record.was is None:
-                point = change.translated(trial.point, record.former)
-            elif record.was != "withdrawn":
-                point = change.returned(trial.point)
-            try:
-                codes = codes if point is None else space.encode([point])[0]
-            except InvalidPoint:
-                codes = None
-            if codes is not None:
-                if record.was is None and not record.free:
-                    codes = change.kept(record.codes, codes, trial.point)
-                known = {**record.former, **trial.point}
-                free = tuple(name for name in record.free if name in names)
-                fitted = {name: x for name, x in space.decode(codes[None])[0].items() if name not in free}
-                fitting = replace(trial, point=fitted, state=record.was or trial.state)
-                fitting = replace(fitting, feasible=feasible(space.limits, trial.outcomes))
-                kept = replace(record, trial=fitting, codes=codes, asked_codes=None, was=None, free=free)
-                former = {name: value for name, value in known.items() if name not in fitted and name not in free}
-                ledger.records.append(replace(kept, former=former))
-                if record.was is not None:
-                    ledger._told(record.id)
-                continue
-            was: State = "withdrawn" if trial.state in ("pending", "queued") else record.was or trial.state
-            added = {name: value for name, value in change.defaults.items() if name in names}
-            left = replace(trial, state="outside", point=added | {**record.former, **trial.point})
-            left = replace(left, feasible=feasible(space.limits, trial.outcomes))
-            outside = replace(record, trial=left, codes=np.zeros(len(space)), was=was)
-            ledger.records.append(replace(outside, told=None, asked_codes=None, former={}, free=()))
+            other = relocated(record, change)
+            ledger.records.append(other)
+            if record.was is not None and other.was is None:
+                ledger._told(record.id)
         ledger.keys = ledger._known_keys()
         ledger.touched = set(range(len(ledger)))
         return ledger
-
-    @staticmethod
-    def _open_codes(change: Change, record: Record) -> Codes | None:
-        """Return the codes of a point that leaves something open, in the new space; None if it does not fit."""
-        known = change.known(record.trial.point, record.former)
-        try:
-            return None if known is None else change.new.partial(known)[0]
-        except InvalidPoint:
-            return None
 
     def complete_batch(self, i: int) -> list[Record]:
         """Return the batch of a trial if none of it is pending; otherwise nothing."""
@@ -420,11 +381,6 @@ class Ledger:
     def _keys(self, records: Iterable[Record]) -> set[bytes]:
         codes = [record.codes for record in records if not record.free]
         return set(self.space.keys(np.array(codes))) if codes else set()
-
-
-def some_completions(space: Space, codes: Codes, free: Sequence[str]) -> Codes:
-    """Return points that complete one that leaves something open, always the same ones; none if none was found."""
-    return space.completed(codes, free, MANY, rng=np.random.default_rng(0))
 
 
 def several(constraints: Any, n: int) -> list[Any]:

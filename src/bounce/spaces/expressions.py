@@ -31,11 +31,11 @@ from bounce.spaces.grammar import (
     Name,
     Negative,
     Node,
-    Reader,
     Sum,
     mistake,
     walk,
 )
+from bounce.spaces.reader import Reader
 from bounce.spaces.truth import SMALLEST_VIOLATION, UNDEFINED_VIOLATION, Array, Rows
 from bounce.trial import Scalar
 

@@ -1,33 +1,23 @@
 """Reading tables: results, past data and points to try, from CSV files that people fill in.
 
-Column names of facts are read in any case. A column that is neither a fact nor a parameter is a note, and stays with
-its trial. A mistake is refused with its row, and then nothing is read.
+A note stays with its trial. A mistake is refused with its row, and then nothing is read.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from bounce.errors import InvalidPoint, InvalidTell
+from bounce.errors import InvalidTell
 from bounce.optimizer.ledger import Outcome
-from bounce.spaces.kinds import Parameter
-from bounce.spaces.leaves import flat_trials, folded, leaves
-from bounce.spaces.space import Space
+from bounce.spaces.leaves import flat_trials, folded
+from bounce.spec.cells import decimal_point, differs
+from bounce.spec.rows import Rows
 from bounce.text import number, written
-from bounce.trial import FACTS, STATES, Trial, column
-
-ROUNDED = 5.1e-6  # relative: numbers that agree in the six digits that spreadsheets and tables show
-CLOSE = 1e-4  # as a share of the range: in a narrow range, six digits tell settings apart
-TRUE, FALSE = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0")
+from bounce.trial import STATES, Trial
 
 
 @dataclass(frozen=True)
@@ -55,129 +45,8 @@ class Past:
 
 
 @dataclass(frozen=True)
-class Table:
-    """A CSV file that is being read, for one space."""
-
-    source: Path | str | bytes
-    space: Space
-    name: str = "the table"
-
-    def _error(self, row: int | None, sentence: str) -> InvalidTell:
-        name = str(self.source) if isinstance(self.source, Path) else self.name
-        return InvalidTell(f"{name}{'' if row is None else f', row {row}'}: {sentence}")
-
-    @cached_property
-    def _parameters(self) -> dict[str, Parameter]:
-        return {column(parameter.name): parameter for parameter in leaves(self.space)}
-
-    @cached_property
-    def _outcomes(self) -> list[str]:
-        return [limit.name for limit in self.space.limits]
-
-    @cached_property
-    def _choices(self) -> dict[str, dict[str, Any]]:
-        """By column, the choices by what is written for them; the first of those that are written alike."""
-        return {
-            name: {written(value): value for value in reversed(_choices(parameter))}
-            for name, parameter in self._parameters.items()
-        }
-
-    def _text(self) -> str:
-        """Return the text, without the byte-order mark that spreadsheets write."""
-        content = self.source
-        if isinstance(content, Path):
-            try:
-                content = content.read_bytes()
-            except (OSError, ValueError) as error:
-                said = getattr(error, "strerror", None) or error
-                raise self._error(None, f"the file cannot be read: {said}") from None
-        if isinstance(content, str):
-            return content.removeprefix("\ufeff")
-        try:
-            return content.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            row = content.count(b"\n", 0, error.start) + 1
-            raise self._error(row, "the table must be UTF-8; save it as 'CSV UTF-8'") from None
-
-    def _lines(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows that are not empty, each with its first line."""
-        reader = csv.reader(io.StringIO(self._text(), newline=""), strict=True)
-        while True:
-            line = reader.line_num + 1
-            try:
-                row = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                raise self._error(line, f"this is not valid CSV: {error}") from None
-            if any(cell.strip() for cell in row):
-                yield line, row
-
-    def _rows(self, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-        """Yield each row with its cells by column; refuse a header without a column that is needed.
-
-        Spaces around a cell do not count, except in the columns of parameters, whose choices may have them.
-        """
-        lines = self._lines()
-        first, given = next(lines, (None, []))
-        if first is None:
-            raise self._error(
-                None, f"the table is empty; it needs the columns {' and '.join(needed or self._parameters)}"
-            )
-        header = [self._column(name) for name in given]
-        for name in header:
-            if name and header.count(name) > 1:
-                raise self._error(first, f"the column {name!r} appears twice")
-        self._check_names(first, header, needed)
-        for line, row in lines:
-            row = row if any(cell.strip() for cell in row[len(header) :]) else row[: len(header)]
-            if len(row) != len(header):
-                hint = "; numbers need a decimal point, not a comma" if len(row) > len(header) else ""
-                raise self._error(line, f"the row has {len(row)} fields, but the header has {len(header)}{hint}")
-            cells = {name: cell for name, cell in zip(header, row, strict=True) if name}
-            yield line, {name: cell if name in self._parameters else cell.strip() for name, cell in cells.items()}
-
-    def _column(self, given: str) -> str:
-        """Return the name of a column: that of a parameter exactly, that of a fact in any case."""
-        name = given if given in self._parameters else given.strip()
-        return name.lower() if name.lower() in ("id", *FACTS) and name not in self._parameters else name
-
-    def _check_names(self, first: int, header: Sequence[str], needed: Sequence[str]) -> None:
-        """Refuse a header without a column that is needed, or with a column that is almost a parameter."""
-        for name in self._parameters:
-            near = [given for given in header if name not in header and _begins(given, name)]
-            if near:
-                raise self._error(first, f"the column {near[0]!r} must be called {name!r}, the name of the parameter")
-        missing = [f"the column {name!r} is missing" for name in needed if name not in header]
-        if needed and not missing:
-            missing = [f"the column {name!r} of an outcome is missing" for name in self._outcomes if name not in header]
-        if not needed and not any(name in header for name in self._parameters):
-            missing = [f"no column is a parameter ({', '.join(self._parameters)})"]
-        if missing:
-            for separator, said in ((";", "semicolons"), ("\t", "tabs")):
-                if any(separator in cell for cell in header):
-                    raise self._error(first, f"the columns are separated by {said}: save the table with commas")
-            raise self._error(first, f"{missing[0]}; the columns are {', '.join(filter(None, header))}")
-
-    def _notes(self, cells: Mapping[str, str]) -> dict[str, str]:
-        known = ("id", *FACTS, *(["feasible", *self._outcomes] if self._outcomes else []))
-        return {
-            name: cell for name, cell in cells.items() if cell and name not in known and name not in self._parameters
-        }
-
-    def _settings(self, line: int, cells: Mapping[str, str]) -> dict[str, Any]:
-        """Return the values of the parameters in a row; an empty cell has none."""
-        point = {}
-        for name, parameter in self._parameters.items():
-            cell = cells.get(name, "")
-            if name in cells and cell in self._choices[name]:  # as an empty one may be
-                point[parameter.name] = self._choices[name][cell]
-            elif cell.strip():
-                try:
-                    point[parameter.name] = parsed(parameter, cell.strip())
-                except InvalidPoint as error:
-                    raise self._error(line, str(error)) from None
-        return point
+class Table(Rows):
+    """A CSV file that is read as results of trials, as past data or as points to try."""
 
     # Results of trials
 
@@ -257,7 +126,7 @@ class Table:
                 continue
             value = number(cell)
             if value is None or not math.isfinite(value):
-                hint = _decimal_point(cell)
+                hint = decimal_point(cell)
                 raise self._error(line, f"the outcome {name!r} must be a finite number, not {cell!r}{hint}")
             found[name] = value + 0.0
         return found
@@ -267,7 +136,7 @@ class Table:
         said = {name: cell for name, cell in cells.items() if not self._is_asked(trial, name, cell)}
         used = trial.point | self._settings(line, said)
         known = [p for p in self._parameters.values() if p.name in trial.point]  # a queued point may leave some open
-        differing = [p.name for p in known if _differs(p, used[p.name], trial.point[p.name])]
+        differing = [p.name for p in known if differs(p, used[p.name], trial.point[p.name])]
         extra = [name for name in used if name not in trial.point]
         if extra and trial.state == "pending" and not differing:
             raise self._error(
@@ -385,7 +254,7 @@ class Table:
         found = number(cell)
         if found is not None and math.isfinite(found):
             return found + 0.0  # a negative zero becomes zero
-        hint = _decimal_point(cell)
+        hint = decimal_point(cell)
         raise self._error(line, f"a value must be a finite number{otherwise}, not {cell!r}{hint}")
 
     def _error_of(self, line: int, cells: Mapping[str, str]) -> float | None:
@@ -399,68 +268,5 @@ class Table:
         raise self._error(
             line,
             "the column sem has the standard errors of the values, finite numbers that are not negative, "
-            f"not {cell!r}{_decimal_point(cell)}. If it is something else, give it another name",
+            f"not {cell!r}{decimal_point(cell)}. If it is something else, give it another name",
         )
-
-
-def parsed(parameter: Parameter, cell: str) -> Any:
-    """Return the native value that a text stands for; refuse one that the parameter does not take."""
-    if parameter.type == "binary":
-        if cell.lower() in TRUE + FALSE:
-            return cell.lower() in TRUE
-        raise InvalidPoint(f"{parameter.name!r} must be true or false, not {cell!r}", parameter=parameter.name)
-    if parameter.type in ("permutation", "subset", "mixture"):
-        try:
-            value = json.loads(cell)
-        except ValueError:
-            value = cell
-        return parameter.decode(parameter.encode(value))
-    if parameter.type in ("real", "integer"):
-        found = number(cell)
-        if found is None:
-            raise InvalidPoint(
-                f"{parameter.name!r} must be a number, not {cell!r}{_decimal_point(cell)}", parameter=parameter.name
-            )
-        found = int(found) if parameter.type == "integer" and found.is_integer() else found
-        code = parameter.encode(found)
-        if getattr(parameter, "steps", None) is not None:
-            return parameter.decode(code)
-        return int(found) if parameter.type == "integer" else found
-    values = _choices(parameter)
-    for value in values:
-        if written(value) == cell:
-            return value
-    found = number(cell)
-    for value in values:
-        if found is not None and isinstance(value, int | float) and not isinstance(value, bool) and value == found:
-            return value
-    choices = ", ".join(written(value) for value in values)
-    raise InvalidPoint(f"{parameter.name!r} must be one of {choices}, not {cell!r}", parameter=parameter.name)
-
-
-def _differs(parameter: Parameter, used: Any, asked: Any) -> bool:
-    """Return whether a setting is not the one that was asked for; spreadsheets round numbers when they save them."""
-    if parameter.type == "permutation":
-        return bool(used != asked)
-    moved = abs(parameter.encode(used) - parameter.encode(asked))
-    if parameter.type == "real":
-        return moved > (CLOSE if abs(used - asked) <= ROUNDED * abs(asked) else 0)
-    return moved > 0
-
-
-def _decimal_point(cell: str) -> str:
-    """Return a hint about a number with a decimal comma."""
-    point = cell.replace(",", ".", 1)
-    return "" if "," not in cell or number(point) is None else f": write a decimal point, {point}"
-
-
-def _begins(given: str, name: str) -> bool:
-    """Return whether a column is named like a parameter, in another case or with a unit behind it."""
-    rest = given.casefold().removeprefix(name.casefold())
-    return len(rest) < len(given) and re.fullmatch(r"\s*([\[(/].*)?", rest) is not None
-
-
-def _choices(parameter: Parameter) -> list[Any]:
-    """Return the values of an ordinal or categorical parameter; none of any other."""
-    listed = parameter.type in ("ordinal", "categorical")
-    return [parameter.decode(code) for code in parameter.all_codes()] if listed else []

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
@@ -13,15 +11,13 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import Any, Literal, Unpack
 
-from bounce.errors import BounceError, InvalidOption, InvalidStudy, StudyLocked
-from bounce.markup import facts
+from bounce.errors import BounceError, InvalidOption, StudyLocked
 from bounce.optimizer.bounce import Bounce
-from bounce.optimizer.importance import Importance
 from bounce.optimizer.ledger import Outcome as Told
 from bounce.optimizer.ledger import Trials
-from bounce.optimizer.options import Options, RunOptions, shows_options, whole
+from bounce.optimizer.options import RunOptions, shows_options, whole
 from bounce.optimizer.stopping import StopWhen
 from bounce.running.command import seconds as checked_seconds
 from bounce.running.evaluation import Evaluator, Function, Objective, Outcome
@@ -30,18 +26,16 @@ from bounce.running.recorder import ALIKE
 from bounce.running.run import Plan, Run, checked_callbacks
 from bounce.spaces.change import Change
 from bounce.spaces.space import Space
+from bounce.study.agreement import first_optimizer, larger_budget
 from bounce.study.history import Entry
 from bounce.study.keeper import Keeper
-from bounce.study.status import Status
-from bounce.trial import STATES, Recommendation, Result, Trial, best_in_words, counts_in_words
-
-if TYPE_CHECKING:
-    import pandas as pd
+from bounce.study.view import View
+from bounce.trial import Result, Trial
 
 logger = logging.getLogger("bounce")
 
 
-class Study:
+class Study(View):
     """A run that lasts: an optimizer that commits every step to a file before it returns.
 
     >>> study = Study.open("svm.db", space=space, budget=200, seed=0)  # creates the study, or resumes it
@@ -74,153 +68,17 @@ class Study:
         given: dict[str, Any] = dict(options) if budget is None else {"budget": budget, **options}
         first = None
         if file is None or not file.exists() or file.stat().st_size == 0:
-            first = _first(file, space, given)  # refuses bad options before a file is made
+            first = first_optimizer(file, space, given)  # refuses bad options before a file is made
         study = cls(Keeper(file, first, space))
         try:
             if not study._keeper.exists:
-                study._keeper.create(first or _first(file, space, given))
-            if file is not None:
-                study._agree(space, given)
+                study._keeper.create(first or first_optimizer(file, space, given))
+            if file is not None and (budget := larger_budget(study._keeper, space, given)) is not None:
+                study.extend(budget)
         except BaseException:
             study.close()
             raise
         return study
-
-    def _agree(self, space: Space | None, given: dict[str, Any]) -> None:
-        """Refuse a space or options that differ from the stored ones; extend the budget if a larger one is given."""
-        optimizer = self._keeper.optimizer
-        if space is not None and space != optimizer.space:
-            raise InvalidOption(
-                f"{self._keeper.name} has another space: {optimizer.space.difference(space)}", option="space"
-            )
-        stored = optimizer.options
-        asked = Options.of(stored | given, beside=("path", "space")).document()
-        differing = [
-            name for name in given if asked[name] != stored[name] and not (name == "seed" and given[name] is None)
-        ]
-        if differing == ["budget"] and asked["budget"] > stored["budget"]:
-            self.extend(asked["budget"])
-        elif differing:
-            differences = ", ".join(
-                f"{name} is {_shown(stored[name])}, not {_shown(asked[name])}" for name in differing
-            )
-            raise InvalidOption(
-                f"{self._keeper.name} has other options: {differences}. Only the budget can change, and only grow",
-                option=differing[0],
-            )
-
-    # What a user sees
-
-    @property
-    def path(self) -> Path | None:
-        """The study's file; None for one in memory."""
-        return self._keeper.path
-
-    @property
-    def space(self) -> Space:
-        """The space of the study."""
-        return self._keeper.optimizer.space
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of the run, the seed included."""
-        return self._keeper.optimizer.options
-
-    @property
-    def trials(self) -> list[Trial]:
-        """All trials, by id."""
-        return self._keeper.optimizer.trials
-
-    @property
-    def pending(self) -> list[Trial]:
-        """The trials that have been asked for and not told, by id."""
-        return self._keeper.optimizer.pending
-
-    @property
-    def best(self) -> Trial | None:
-        """The trial with the best value, the earliest of several; None before the first value (`Bounce.best`)."""
-        return self._keeper.optimizer.best
-
-    def recommend(self) -> Recommendation | None:
-        """Return the evaluated point that the model believes to be the best; None before the first value.
-
-        Of noisy values, the best one may be a lucky one (`Bounce.recommend`). Nothing in the study changes.
-        """
-        return self._keeper.optimizer.recommend()
-
-    def improvement_expected(self) -> float | None:
-        """Return an upper bound on what can still be gained, as far as the model can tell (`Bounce`)."""
-        return self._keeper.optimizer.improvement_expected()
-
-    def reached(self, stop_when: str | StopWhen) -> str | None:
-        """Return why a run with this condition should end now; None if it should go on."""
-        return self._keeper.optimizer.reached(stop_when)
-
-    def importance(self) -> Importance | None:
-        """Return how much each parameter matters and with whom; None with fewer than 8 values, or if all are equal.
-
-        The shares are of the variance over the whole space (`Bounce.importance`). Nothing in the study changes.
-        """
-        return self._keeper.optimizer.importance()
-
-    @property
-    def remaining(self) -> int:
-        """How many trials may still be asked for."""
-        return self._keeper.optimizer.remaining
-
-    @property
-    def failures_in_a_row(self) -> int:
-        """How many of the latest outcomes are failures with the same error."""
-        return self._keeper.optimizer.failures_in_a_row
-
-    @property
-    def done(self) -> bool:
-        """Whether nothing can be asked for and nothing is pending."""
-        return self._keeper.optimizer.done
-
-    @property
-    def in_flight(self) -> int:
-        """How many evaluations of this object's run are running now."""
-        return 0 if self._run is None else self._run.in_flight
-
-    @property
-    def result(self) -> Result:
-        """The result so far."""
-        return Result(self.trials, self.best, self.options["seed"])
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the trials as a pandas table."""
-        return self.result.to_frame()
-
-    @property
-    def status(self) -> Status:
-        """Where the study stands."""
-        optimizer = self._keeper.optimizer
-        trials, stage = optimizer.trials, optimizer.stage
-        counts = {state: sum(trial.state == state for trial in trials) for state in STATES}
-        asked = [trial.seconds_ask for trial in trials if trial.seconds_ask > 0]
-        evaluated = [trial.seconds_eval for trial in trials if trial.seconds_eval is not None]
-        return Status(
-            path=self.path,
-            budget=optimizer.budget,
-            spent=optimizer.spent,
-            remaining=optimizer.remaining,
-            best=optimizer.best,
-            target_dim=len(stage.latent),
-            dimensions=len(optimizer.space),
-            radius=stage.region.radius,
-            side=stage.region.side,
-            restart=stage.restart,
-            seconds_ask=sum(asked) / len(asked) if asked else None,
-            seconds_eval=sum(evaluated) / len(evaluated) if evaluated else None,
-            runner=self._keeper.runner,
-            **counts,
-        )
-
-    @property
-    def history(self) -> list[Entry]:
-        """What was changed by hand, with what was there before, oldest first."""
-        return self._keeper.history
 
     # Ask and tell
 
@@ -524,6 +382,11 @@ class Study:
         if run is not None:
             run.stop(reason)
 
+    @property
+    def in_flight(self) -> int:
+        """How many evaluations of this object's run are running now."""
+        return 0 if self._run is None else self._run.in_flight
+
     def close(self) -> None:
         """Close the file."""
         self._keeper.close()
@@ -533,48 +396,6 @@ class Study:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        opened = f"Study.open({None if self.path is None else str(self.path)!r})"
-        try:
-            trials, best, budget = self.trials, self.best, self.options["budget"]
-        except (BounceError, OSError) as error:  # a repr is what people look at when something is wrong
-            return f"{opened}  # it cannot be read: {type(error).__name__}"
-        return f"{opened}  # budget {budget}: {counts_in_words(trials)}, best: {best_in_words(best)}"
-
-    def _repr_html_(self) -> str:
-        now = self.status
-        kinds = Counter(self.space.kinds)
-        what = ", ".join(f"{n} {kind}" for kind, n in kinds.items())
-        rows = {
-            "evaluations": f"{now.done + now.failed} of {now.planned} finished: {counts_in_words(self.trials)}",
-            "best": best_in_words(now.best),
-            "space": f"{now.dimensions} parameters: {what}",
-            "stage": f"{now.target_dim} bins",
-            "direction": self.options["direction"],
-            "seed": str(self.options["seed"]),
-        }
-        if now.runner is not None:
-            rows["run by"] = now.runner
-        title = "Study in memory" if self.path is None else f"Study {self.path}"
-        share = (now.done + now.failed) / max(now.planned, 1)
-        return facts(title, rows, None if now.best is None else now.best.point, share=share)
-
-
-def _first(file: Path | None, space: Space | None, given: dict[str, Any]) -> Bounce:
-    """Return the optimizer of a new study."""
-    if space is None:
-        if file is None:
-            raise InvalidStudy("a study in memory needs a space and a budget")
-        raise InvalidStudy(f"the study {file} does not exist; to create it, give a space and a budget")
-    if "budget" not in given:
-        raise InvalidOption("a new study needs a budget: the number of evaluations", option="budget")
-    return Bounce(space, **given)
-
-
-def _shown(option: Any) -> str:
-    """Return the value of an option as TOML and JSON write it."""
-    return "unset" if option is None else json.dumps(option)
 
 
 def _deviations(optimizer: Bounce, before: Mapping[int, Trial], ids: Iterable[int]) -> list[Entry]:

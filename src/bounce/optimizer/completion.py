@@ -1,0 +1,61 @@
+"""Completion: what a point that is enqueued may leave open, and how it is filled in when the point is asked for.
+
+A completed point satisfies the constraints of the space, and has not been seen if an unseen one is found.
+
+Shapes: codes (D,) of one point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bounce.errors import InvalidPoint
+from bounce.optimizer.state import Record
+from bounce.spaces.kinds import Codes
+from bounce.spaces.space import Space
+
+COMPLETIONS = 64  # random completions of a point, of which the first unseen one is taken
+MANY = 4096  # points that are drawn to complete one, where constraints exclude most
+
+
+def check_partial(space: Space, points: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse points with a name or a value that the space does not have; they need not be complete."""
+    parameters = {parameter.name: parameter for parameter in space.parameters}
+    for i, point in enumerate(points):
+        if not isinstance(point, Mapping):
+            raise InvalidPoint(f"point {i} must be a dict of values by name, not {point!r}")
+        for name, value in point.items():
+            if name not in parameters:
+                raise InvalidPoint(f"point {i}: no parameter is called {name!r}, only {', '.join(parameters)}")
+            try:
+                parameters[name].encode(value)
+            except InvalidPoint as error:
+                raise InvalidPoint(f"point {i}: {error}", parameter=name) from None
+
+
+def completed(
+    space: Space, partial: Sequence[Record], best: Record | None, keys: Iterable[bytes], *, rng: np.random.Generator
+) -> dict[int, Codes]:
+    """Return the codes of points that leave something open, by id: from the best one known, or drawn."""
+    chosen: dict[int, Codes] = {}
+    known = set(keys)
+    for record in partial:
+        rest = space.sample(COMPLETIONS, rng=rng)
+        if best is not None:
+            rest = np.vstack([best.codes, rest])
+        rows = space.merged(record.codes, record.free, rest)
+        if not len(rows):
+            rows = some_completions(space, record.codes, record.free)
+        found = space.keys(rows)
+        place = next((place for place, key in enumerate(found) if key not in known), 0)
+        chosen[record.id] = rows[place]
+        known.add(found[place])
+    return chosen
+
+
+def some_completions(space: Space, codes: Codes, free: Sequence[str]) -> Codes:
+    """Return points that complete one that leaves something open, always the same ones; none if none was found."""
+    return space.completed(codes, free, MANY, rng=np.random.default_rng(0))

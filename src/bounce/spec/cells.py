@@ -1,0 +1,82 @@
+"""Cells: what the text in a cell of a table stands for.
+
+Spreadsheets write numbers with fewer digits than they read, and people write units, other cases and decimal commas.
+What is understood is taken, and what is not is refused with what would be right.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from bounce.errors import InvalidPoint
+from bounce.spaces.kinds import Parameter
+from bounce.text import number, written
+
+ROUNDED = 5.1e-6  # relative: numbers that agree in the six digits that spreadsheets and tables show
+CLOSE = 1e-4  # as a share of the range: in a narrow range, six digits tell settings apart
+TRUE, FALSE = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0")
+
+
+def parsed(parameter: Parameter, cell: str) -> Any:
+    """Return the native value that a text stands for; refuse one that the parameter does not take."""
+    if parameter.type == "binary":
+        if cell.lower() in TRUE + FALSE:
+            return cell.lower() in TRUE
+        raise InvalidPoint(f"{parameter.name!r} must be true or false, not {cell!r}", parameter=parameter.name)
+    if parameter.type in ("permutation", "subset", "mixture"):
+        try:
+            value = json.loads(cell)
+        except ValueError:
+            value = cell
+        return parameter.decode(parameter.encode(value))
+    if parameter.type in ("real", "integer"):
+        found = number(cell)
+        if found is None:
+            raise InvalidPoint(
+                f"{parameter.name!r} must be a number, not {cell!r}{decimal_point(cell)}", parameter=parameter.name
+            )
+        found = int(found) if parameter.type == "integer" and found.is_integer() else found
+        code = parameter.encode(found)
+        if getattr(parameter, "steps", None) is not None:
+            return parameter.decode(code)
+        return int(found) if parameter.type == "integer" else found
+    values = choices_of(parameter)
+    for value in values:
+        if written(value) == cell:
+            return value
+    found = number(cell)
+    for value in values:
+        if found is not None and isinstance(value, int | float) and not isinstance(value, bool) and value == found:
+            return value
+    choices = ", ".join(written(value) for value in values)
+    raise InvalidPoint(f"{parameter.name!r} must be one of {choices}, not {cell!r}", parameter=parameter.name)
+
+
+def differs(parameter: Parameter, used: Any, asked: Any) -> bool:
+    """Return whether a setting is not the one that was asked for; spreadsheets round numbers when they save them."""
+    if parameter.type == "permutation":
+        return bool(used != asked)
+    moved = abs(parameter.encode(used) - parameter.encode(asked))
+    if parameter.type == "real":
+        return moved > (CLOSE if abs(used - asked) <= ROUNDED * abs(asked) else 0)
+    return moved > 0
+
+
+def decimal_point(cell: str) -> str:
+    """Return a hint about a number with a decimal comma."""
+    point = cell.replace(",", ".", 1)
+    return "" if "," not in cell or number(point) is None else f": write a decimal point, {point}"
+
+
+def begins(given: str, name: str) -> bool:
+    """Return whether a column is named like a parameter, in another case or with a unit behind it."""
+    rest = given.casefold().removeprefix(name.casefold())
+    return len(rest) < len(given) and re.fullmatch(r"\s*([\[(/].*)?", rest) is not None
+
+
+def choices_of(parameter: Parameter) -> list[Any]:
+    """Return the values of an ordinal or categorical parameter; none of any other."""
+    listed = parameter.type in ("ordinal", "categorical")
+    return [parameter.decode(code) for code in parameter.all_codes()] if listed else []
