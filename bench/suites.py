@@ -82,7 +82,7 @@ def run(
     problems: Names = None,
     seeds: Annotated[str, typer.Option(help="Such as 0-4 or 0,1,5.")] = "0-4",
     evaluations: Evaluations = 200,
-    limit: Annotated[float, typer.Option(min=0.1, help="Seconds after which a run is stopped.")] = LIMIT,
+    limit: Annotated[float, typer.Option(min=0.1, help="Seconds of CPU time after which a run is stopped.")] = LIMIT,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time.")] = 1,
     out: Out = OUT,
 ) -> None:
