@@ -35,7 +35,7 @@ from bounce import (
     StudyLocked,
     Trial,
 )
-from bounce.optimizer import state
+from bounce.optimizer import documents
 from bounce.optimizer.ledger import Outcome
 from bounce.spec.tables import to_csv
 from bounce.study import rows, schema, storage
@@ -321,9 +321,9 @@ def test_the_tables_have_a_column_for_every_field_of_a_record(tmp_path: Path) ->
     trials = [row[1] for row in connection.execute("PRAGMA table_info(trials)")]
     study = [row[1] for row in connection.execute("PRAGMA table_info(study)")]
     connection.close()
-    assert sorted(trials) == sorted([*state.RECORD, "point", "asked", "finished", "digest"])
+    assert sorted(trials) == sorted([*documents.RECORD, "point", "asked", "finished", "digest"])
     assert sorted(trials) == sorted([*rows.COLUMNS, "digest"])
-    assert set(storage.JSON) < set(state.RECORD)
+    assert set(storage.JSON) < set(documents.RECORD)
     document = Bounce(mixed(), budget=3).state_dict()
     kept = ["uuid", "revision", "created", "runner", "trials_digest", "history_digest"]
     assert sorted(rows.HEAD) == sorted([*kept, *(document.keys() - {"trials"})])

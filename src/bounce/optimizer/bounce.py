@@ -19,11 +19,13 @@ from bounce.errors import InvalidInput, InvalidOption, InvalidPoint, InvalidStat
 from bounce.gp.threads import one_thread
 from bounce.optimizer.batches import moved, uncounted
 from bounce.optimizer.completion import check_partial, completed
+from bounce.optimizer.documents import VERSION, head_from_dict, head_to_dict, record_to_dict
 from bounce.optimizer.ledger import Ledger, Outcome, Trials
 from bounce.optimizer.ledger import several as each
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
 from bounce.optimizer.planner import Planner
-from bounce.optimizer.state import VERSION, Record, best_of, head_from_dict, head_to_dict, record_to_dict, upgraded
+from bounce.optimizer.state import Record, best_of
+from bounce.optimizer.upgrades import upgraded
 from bounce.optimizer.view import View, snapshot
 from bounce.spaces.change import Change
 from bounce.spaces.kinds import Codes

@@ -22,8 +22,9 @@ import numpy as np
 
 from bounce.errors import InvalidPoint, InvalidState, InvalidTell
 from bounce.optimizer.completion import some_completions
+from bounce.optimizer.documents import records_from_dicts
 from bounce.optimizer.relocation import relocated
-from bounce.optimizer.state import Record, records_from_dicts, spent
+from bounce.optimizer.state import Record, spent
 from bounce.spaces.change import Change
 from bounce.spaces.kinds import Codes
 from bounce.spaces.outcomes import feasible, measured

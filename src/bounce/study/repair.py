@@ -20,7 +20,9 @@ import numpy as np
 
 from bounce.errors import BounceError, InvalidInput, InvalidStudy
 from bounce.optimizer.bounce import Bounce
-from bounce.optimizer.state import VERSION, Record, record_to_dict, upgraded, upgraded_trial
+from bounce.optimizer.documents import VERSION, record_to_dict
+from bounce.optimizer.state import Record
+from bounce.optimizer.upgrades import upgraded, upgraded_trial
 from bounce.spaces.space import Space
 from bounce.study import database, rows, schema
 from bounce.study.history import Entry

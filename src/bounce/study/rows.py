@@ -10,7 +10,8 @@ import sqlite3
 from dataclasses import dataclass, fields
 from typing import Any
 
-from bounce.optimizer.state import NEW_IN_4, NEW_IN_5, NEW_IN_6, RECORD
+from bounce.optimizer.documents import RECORD
+from bounce.optimizer.upgrades import NEW_IN_4, NEW_IN_5, NEW_IN_6
 from bounce.study import schema
 from bounce.study.digest import digest, total
 from bounce.study.history import Entry

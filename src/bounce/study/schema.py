@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 
 APPLICATION = 0x424E4345  # "BNCE", in the header of the file
-# Script n brings the tables from version n to n + 1; `optimizer.state` upgrades the optimizer's own documents. A script
+# Script n brings the tables from version n to n + 1; `optimizer.upgrades` does the optimizer's own documents. A script
 # that has been released is never changed.
 MIGRATIONS = (
     """

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from bounce.errors import InvalidStudy, StorageFailed, StudyLocked
-from bounce.optimizer.state import RECORD, VERSION
+from bounce.optimizer.documents import RECORD, VERSION
 from bounce.study import database, rows, schema
 from bounce.study.digest import total
 from bounce.study.history import Entry, now
