@@ -3,14 +3,17 @@
     BOUNCE_DATA=FOLDER python bench/literature.py run --seeds 5 --evaluations 100 --methods leaf,pr --jobs 2
     bounce paper keep --kept docs/paper/runs.csv
     python bench/literature.py table
+    python bench/literature.py speed
 
 The runs are those of `bounce paper run`, in the same folder: what a figure of the paper shows, or what was kept, is not
-run again. `table` renews the table of docs/rivals.md from the kept runs.
+run again. `table` renews the table of docs/rivals.md from the kept runs, and `speed` measures what an ask costs each
+rival and renews the other table.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -19,9 +22,12 @@ import numpy as np
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
+import grid
 import report
 from bounce import baselines, benchmarks
-from bounce.errors import BounceError, DataError, InvalidInput
+from bounce.baselines.rivals.catalogue import RIVALS
+from bounce.baselines.rivals.turbo import TurboM
+from bounce.errors import BounceError, DataError, InvalidInput, InvalidSpace
 from bounce.paper.figures import Figure, Method, figures
 from bounce.paper.kept import Kept, Key, read
 from bounce.paper.runs import Run, make_all, processes, wanted
@@ -31,6 +37,8 @@ KEPT, DOCUMENT = ROOT / "docs" / "paper" / "runs.csv", ROOT / "docs" / "rivals.m
 PROBLEMS = ("pest25", "ackley53", "contamination25", "maxsat60", "labs50", "cluster60", "svm53")
 MARKS = (50, 100, 200)
 LEAST, MOST = 2, 50  # seeds of a number in the tables
+KINDS = ("binary", "categorical", "mixed", "real")  # of the 50 variables of the table of speeds
+OBSERVED, ASKS = 200, 5
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
 Names = Annotated[str | None, typer.Option(help="Comma-separated names; all by default.")]
@@ -145,6 +153,43 @@ def table(
     text = tables(read(kept))
     report.renew(into, "literature", text)
     print(text)
+
+
+def cost(name: str, kind: str, observed: int = OBSERVED, asks: int = ASKS) -> float | None:
+    """Return the median processor time of an ask after some observations, in seconds; None if the kind is refused.
+
+    The first ask is not counted: samplers burn in then. The others follow each other, each with its value told.
+    """
+    space = grid.space_of(kind, 50)
+    initial = observed // TurboM.regions if name == TurboM.name else observed  # each of its regions has so many
+    try:
+        optimizer = baselines.make(name, space, observed + asks + 1, 0, initial=initial)
+    except InvalidSpace:
+        return None
+    values, times = grid.objective(space), []
+    while not optimizer.done:
+        start = time.process_time()
+        trials = optimizer.ask(1)
+        times.append(time.process_time() - start)
+        optimizer.tell(trials, values(trial.point for trial in trials))
+    return float(np.median(times[-asks:]))
+
+
+@app.command()
+def speed(
+    *,
+    methods: Names = None,
+    into: Annotated[Path | None, typer.Option(help="The document whose table is replaced.")] = None,
+) -> None:
+    """Measure an ask of each rival with 50 variables after 200 observations, in processor time."""
+    names = _separate(methods, list(RIVALS), "rival") or list(RIVALS)
+    lines = [f"| seconds per ask | {' | '.join(KINDS)} |", f"|{' --- |' * (1 + len(KINDS))}"]
+    for name in names:
+        found = [cost(name, kind) for kind in KINDS]
+        lines.append(f"| `{name}` | {' | '.join('–' if own is None else f'{own:.2f}' for own in found)} |")
+        print(lines[-1], flush=True)
+    if into is not None:
+        report.renew(into, "speed", "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -74,3 +74,20 @@ def test_kept_runs_are_not_made_again(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "1 runs were made" in done.output, done.output
     done = CliRunner().invoke(literature.app, ["run", "--methods", "randon"])
     assert "no method 'randon'" in str(done.exception)
+
+
+def test_speed_measures_what_a_rival_takes_and_leaves_a_dash_for_what_it_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert literature.cost("turbo", "binary") is None
+    spent = literature.cost("hesbo", "real", observed=6, asks=2)
+    assert spent is not None
+    assert 0.0 < spent < 5.0
+    monkeypatch.setattr(literature, "cost", lambda name, kind: None if kind == "real" else 0.5)
+    page = tmp_path / "page.md"
+    page.write_text("<!-- speed: begin -->\nold\n<!-- speed: end -->\n")
+    done = CliRunner().invoke(literature.app, ["speed", "--methods", "leaf", "--into", str(page)])
+    assert done.exit_code == 0, done.output
+    assert "| `leaf` | 0.50 | 0.50 | 0.50 | – |" in page.read_text()
+    wrong = CliRunner().invoke(literature.app, ["speed", "--methods", "leav"])
+    assert "no rival 'leav'" in str(wrong.exception)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,17 @@ from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 
 from bounce import Binary, Categorical, Real, Space, baselines
-from bounce.baselines.rivals.rducb import NOISE, Additive, Forest, fitted, message_passing, random_forest, zoomed
+from bounce.baselines.rivals.rducb import (
+    NOISE,
+    Additive,
+    Forest,
+    Rducb,
+    RducbScaled,
+    fitted,
+    message_passing,
+    random_forest,
+    zoomed,
+)
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "golden" / "rivals" / "rducb.json").read_text())
 
@@ -140,32 +151,82 @@ def test_the_zoom_ends_on_values_of_the_domains_and_near_the_best() -> None:
     assert np.abs(np.median(found[:, :4], axis=0) - 0.6).max() < 0.15
 
 
-def golden_process() -> Additive:
-    g = GOLDEN
-    edges = [(i, j) for i, j in g["edges"]]
-    return Additive(Forest(g["d"], edges), *(np.array(g[key]) for key in ("lengthscales", "scales", "x", "y")))
+SCALES = ("standardised", "as they are")  # of the values and inputs of the golden data
 
 
-def test_bounds_and_message_passing_agree_with_the_published_code() -> None:
-    p, grid = golden_process(), np.array(GOLDEN["grid"])
+def golden_process(scale: str) -> Additive:
+    edges, data = [(i, j) for i, j in GOLDEN["edges"]], GOLDEN[scale]
+    return Additive(Forest(GOLDEN["d"], edges), *(np.array(data[key]) for key in ("lengthscales", "scales", "x", "y")))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_bounds_and_message_passing_agree_with_the_published_code(scale: str) -> None:
+    p, data = golden_process(scale), GOLDEN[scale]
+    grid = np.array(data["grid"])
     pairs, lone = p.bounds(grid, GOLDEN["beta"])
     for table, (i, j) in zip(pairs, p.forest.edges, strict=True):
-        np.testing.assert_allclose(table, GOLDEN["bounds"][f"{i},{j}"], rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(table, data["bounds"][f"{i},{j}"], rtol=1e-6, atol=1e-7)
     for row, i in zip(lone, p.forest.lone, strict=True):
-        np.testing.assert_allclose(row, GOLDEN["bounds"][str(i)], rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(row, data["bounds"][str(i)], rtol=1e-6, atol=1e-7)
     places = message_passing(p.forest, pairs, lone)
-    np.testing.assert_allclose(grid[np.arange(p.forest.d), places], GOLDEN["best"])
+    np.testing.assert_allclose(grid[np.arange(p.forest.d), places], data["best"])
 
 
-def test_the_fit_takes_the_steps_of_the_published_code() -> None:
-    p = golden_process()
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_fit_takes_the_steps_of_the_published_code(scale: str) -> None:
+    p, data = golden_process(scale), GOLDEN[scale]["fitted"]
     found = fitted(Additive(p.forest, np.full(p.forest.d, 0.1), np.full(p.forest.d, 0.5), p.x, p.y))
-    np.testing.assert_allclose(found.lengthscales, GOLDEN["fitted"]["lengthscales"], rtol=1e-4)
-    np.testing.assert_allclose(found.scales, GOLDEN["fitted"]["scales"], rtol=1e-4)
+    np.testing.assert_allclose(found.lengthscales, data["lengthscales"], rtol=1e-4)
+    np.testing.assert_allclose(found.scales, data["scales"], rtol=1e-4)
+
+
+def points(name: str, space: Space, value: Callable[[np.ndarray], float], budget: int = 25) -> np.ndarray:
+    """The codes of a run that is told a function of the codes."""
+    optimizer = baselines.make(name, space, budget, 0)
+    while not optimizer.done:
+        trial = optimizer.ask()[0]
+        optimizer.tell(trial, value(space.encode([trial.point])[0]))
+    return space.encode([trial.point for trial in optimizer.trials])
+
+
+def mixed(high: float) -> Space:
+    return Space([*(Real(f"r{i}", 0.0, high) for i in range(3)), Binary("b"), Categorical("c", list("vwxyz"))])
+
+
+@pytest.mark.parametrize(("name", "same"), [("rducb", False), ("rducb-scaled", True)])
+def test_a_shift_of_all_values_matters_as_published_and_not_where_they_are_standardised(name: str, same: bool) -> None:
+    space = mixed(1.0)
+    first = points(name, space, lambda codes: float(codes.sum()))
+    second = points(name, space, lambda codes: float(codes.sum()) + 512.0)
+    assert (first[:5] == second[:5]).all()
+    assert bool(np.allclose(first, second)) is same
+
+
+@pytest.mark.parametrize(("name", "same"), [("rducb", False), ("rducb-scaled", True)])
+def test_the_bounds_of_reals_matter_as_published_and_not_where_they_are_scaled(name: str, same: bool) -> None:
+    first, second = (points(name, mixed(high), lambda codes: float(codes.sum())) for high in (1.0, 30.0))
+    assert bool(np.allclose(first, second)) is same
+
+
+def test_the_model_sees_values_as_they_are_and_reals_as_wide_as_their_bounds() -> None:
+    space = Space([Real("a", -5.0, 10.0), Real("b", 1.0, 100.0, log=True), Binary("c"), Categorical("d", list("xyz"))])
+    published, scaled = Rducb(space, 10, 0), RducbScaled(space, 10, 0)
+    np.testing.assert_allclose(published._widths, np.array([15.0, np.log(100.0), 1.0, 1.0]))
+    np.testing.assert_allclose(scaled._widths, np.ones(4))
+    y = np.array([3.0, 5.0, -1e300])
+    np.testing.assert_allclose(published._seen(y), np.array([3.0, 5.0, -1e50]))
+    np.testing.assert_allclose(scaled._seen(y[:2]), np.array([-1.0, 1.0]))
+
+
+def test_ranges_of_any_width_can_be_searched() -> None:
+    space = Space([Real("a", 0.0, 1e300), Real("b", 0.0, 1e-290), Binary("c")])
+    codes = points("rducb", space, lambda codes: float(codes.sum()))
+    assert np.isfinite(codes).all()
+    assert len(np.unique(codes, axis=0)) == 25
 
 
 def test_reals_lie_on_the_grid() -> None:
-    space = Space([Real("a", 0.0, 149.0), Binary("b"), Categorical("c", list("vwxyz"))])
+    space = Space([Real("a", 0.0, 1.0), Binary("b"), Categorical("c", list("vwxyz"))])
     optimizer = baselines.make("rducb", space, 20, 0)
     while not optimizer.done:
         trial = optimizer.ask()[0]

@@ -62,18 +62,22 @@ from function_optimizer import GraphFunction, ParameterOnlyOptimizer  # type: ig
 BETA, D, N = float(0.5 * np.log(2 * 6)), 8, 600
 EDGES = [(0, 3), (3, 4), (1, 6)]
 rng = np.random.default_rng(17)
-x = np.concatenate([rng.random((N, 4)), rng.integers(0, 2, (N, 2)), rng.integers(0, 5, (N, 2)) / 4], axis=1)
-y = np.sin(5 * x[:, 0] * x[:, 3]) + x[:, 4] * x[:, 6] + x[:, 5] - x[:, 1] ** 2 + 0.1 * rng.standard_normal(N)
-x, y = np.round(x, 4), np.round((y - y.mean()) / y.std(), 4)
-lengthscales, scales = rng.uniform(0.2, 1.0, D), rng.uniform(0.4, 2.0, D)
-grid = np.sort(rng.random((D, 4)), axis=1)
+X = np.concatenate([rng.random((N, 4)), rng.integers(0, 2, (N, 2)), rng.integers(0, 5, (N, 2)) / 4], axis=1)
+Y = np.sin(5 * X[:, 0] * X[:, 3]) + X[:, 4] * X[:, 6] + X[:, 5] - X[:, 1] ** 2 + 0.1 * rng.standard_normal(N)
+X, Y = np.round(X, 4), np.round((Y - Y.mean()) / Y.std(), 4)
+LENGTHSCALES, SCALES = rng.uniform(0.2, 1.0, D), rng.uniform(0.4, 2.0, D)
+GRID = np.sort(rng.random((D, 4)), axis=1)
+WIDTHS = np.array([15.0, 2.0, 4.0, 100.0, 1.0, 1.0, 1.0, 1.0])  # of the reals and the others, as they are
+START = {"lengthscale": 0.1, "variance": 0.5}
 
 
 class Grid:
     """The values that message passing looks at."""
 
     dimension = D
-    combined_domain = tuple(grid)
+
+    def __init__(self, grid: np.ndarray) -> None:
+        self.combined_domain = tuple(grid)
 
     def get_opt_domain(self) -> dict[str, Any]:
         """Return the values of all variables."""
@@ -84,18 +88,22 @@ class Grid:
         return np.full(D, -1.0)
 
 
-graph = networkx.empty_graph(D)
-graph.add_edges_from(EDGES)
-function = GraphFunction(graph, {"lengthscale": 0.1, "variance": 0.5})
-function.dimensional_parameters = list(zip(lengthscales, scales, strict=True))
-function.kernels = function._make_kernels(function.dimensional_parameters, function.make_fn_decompositions())
-process = GPy.models.GPRegression(
-    x, y[:, None], GPy.kern.Add([k.copy() for k in function.kernels.values()]), noise_var=0.1
-)
-model = Model(model=process)
+class Total(dict):  # type: ignore[type-arg]
+    """The sum of the cliques' costs, which the published search checks its result against."""
+
+    def __call__(self, z: np.ndarray) -> np.ndarray:
+        """Return the sum at rows."""
+        return np.asarray(sum(cost(z) for cost in self.values()))
 
 
-def cost_of(kernel: Any) -> Any:
+def graph() -> Any:
+    """Return the forest."""
+    found = networkx.empty_graph(D)
+    found.add_edges_from(EDGES)
+    return found
+
+
+def cost_of(model: Model, kernel: Any) -> Any:
     """Return minus the published bound of a clique."""
 
     def cost(z: np.ndarray) -> np.ndarray:
@@ -105,53 +113,50 @@ def cost_of(kernel: Any) -> Any:
     return cost
 
 
-costs = {clique: cost_of(kernel) for clique, kernel in function.kernels.items()}
-bounds = {}
-for clique, cost in costs.items():
-    points = np.zeros((4 ** len(clique), D))
-    points[:, list(clique)] = list(itertools.product(*(grid[i] for i in clique)))
-    bounds[",".join(map(str, clique))] = (-cost(points)).reshape((4,) * len(clique)).tolist()
+def fit(x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    """Return where the published fit ends."""
+    function = GraphFunction(graph(), START)
+    ParameterOnlyOptimizer(
+        graphSamplingNumIter=100,
+        lengthscaleNumIter=2,
+        cycles=False,
+        fully_optimize_lengthscales=False,
+        p=0.5,
+        M=D,
+        max_group_size=D,
+        sigma2=0.1,
+        opt_restart=None,
+        param_exploration=0.1,
+    ).optimize_parameters(x, y, function)
+    found = np.array(function.dimensional_parameters)
+    return {"lengthscales": found[:, 0].tolist(), "scales": found[:, 1].tolist()}
 
 
-class Total(dict):  # type: ignore[type-arg]
-    """The sum of the cliques' costs, which the published search checks its result against."""
+def computed(x: np.ndarray, y: np.ndarray, grid: np.ndarray, lengthscales: np.ndarray) -> dict[str, Any]:
+    """Return the bounds of all cliques, the point that message passing finds, and the fit, with what they are of."""
+    function = GraphFunction(graph(), START)
+    function.dimensional_parameters = list(zip(lengthscales, SCALES, strict=True))
+    function.kernels = function._make_kernels(function.dimensional_parameters, function.make_fn_decompositions())
+    kernel = GPy.kern.Add([k.copy() for k in function.kernels.values()])
+    model = Model(model=GPy.models.GPRegression(x, y[:, None], kernel, noise_var=0.1))
+    costs = {clique: cost_of(model, kernel) for clique, kernel in function.kernels.items()}
+    bounds = {}
+    for clique, cost in costs.items():
+        points = np.zeros((4 ** len(clique), D))
+        points[:, list(clique)] = list(itertools.product(*(grid[i] for i in clique)))
+        bounds[",".join(map(str, clique))] = (-cost(points)).reshape((4,) * len(clique)).tolist()
+    search = MPAcquisitionOptimizer(Grid(grid), function, [], None, max_eval=-4)
+    best = search.optimize(f=Total(costs))[0][0]
+    given = {"x": x, "y": y, "grid": grid, "lengthscales": lengthscales, "scales": SCALES, "best": best}
+    return {**{key: value.tolist() for key, value in given.items()}, "bounds": bounds, "fitted": fit(x, y)}
 
-    def __call__(self, z: np.ndarray) -> np.ndarray:
-        """Return the sum at rows."""
-        return np.asarray(sum(cost(z) for cost in self.values()))
-
-
-search = MPAcquisitionOptimizer(Grid(), function, [], None, max_eval=-4)
-search.domain = Grid()
-best = search.optimize(f=Total(costs))[0][0]
-
-start = GraphFunction(graph, {"lengthscale": 0.1, "variance": 0.5})
-ParameterOnlyOptimizer(
-    graphSamplingNumIter=100,
-    lengthscaleNumIter=2,
-    cycles=False,
-    fully_optimize_lengthscales=False,
-    p=0.5,
-    M=D,
-    max_group_size=D,
-    sigma2=0.1,
-    opt_restart=None,
-    param_exploration=0.1,
-).optimize_parameters(x, y, start)
-fitted = np.array(start.dimensional_parameters)
 
 golden = {
     "made with": {"numpy": np.__version__, "GPy": GPy.__version__, "networkx": networkx.__version__},
     "d": D,
     "edges": EDGES,
-    "lengthscales": lengthscales.tolist(),
-    "scales": scales.tolist(),
-    "x": x.tolist(),
-    "y": y.tolist(),
-    "grid": grid.tolist(),
     "beta": BETA,
-    "bounds": bounds,
-    "best": best.tolist(),
-    "fitted": {"lengthscales": fitted[:, 0].tolist(), "scales": fitted[:, 1].tolist()},
+    "standardised": computed(X, Y, GRID, LENGTHSCALES),
+    "as they are": computed(X * WIDTHS, 40 * Y + 150, GRID * WIDTHS[:, None], LENGTHSCALES * WIDTHS),
 }
 Path(__file__).with_name("rducb.json").write_text(json.dumps(golden) + "\n")

@@ -42,6 +42,7 @@ RIVALS: dict[str, Entry] = {
     "combo": Entry("combo", "Combo", "bits, ordinals and categories"),
     "combo-published": Entry("combo", "ComboPublished", "bits, ordinals and categories"),
     "rducb": Entry("rducb", "Rducb", ALL),
+    "rducb-scaled": Entry("rducb", "RducbScaled", ALL),
     "cocabo": Entry("cocabo", "Cocabo", "categories and bits with at least one real"),
     "bocs": Entry("bocs", "Bocs", BITS),
     "hesbo": Entry("hesbo", "Hesbo", REALS),

@@ -8,11 +8,16 @@ zooms in on its best cell.
 The invariant: no clique has more than two variables and no path closes, so that a point of the grid is found in time
 linear in the number of variables.
 
+As published, the model sees values as they are, with a prior mean of zero, and reals between their own bounds; bits,
+ordinals and categories are numbers from 0 to 1, which is how the authors write theirs. `RducbScaled` standardises the
+values and scales reals to [0, 1].
+
 Ziomek and Bou-Ammar (2023), Are random decompositions all we need in high dimensional Bayesian optimisation? ICML.
 The zooming grid and the fit are those of Han, Arora and Scarlett (2021), High-dimensional Bayesian optimization via
 tree-structured additive models, AAAI.
 
-Shapes: x (n, D) in [0, 1], y (n,); a grid has at most V = 4 values per variable, padded by repeating the last one.
+Shapes: x (n, D), each column from 0 to its width, y (n,); a grid has at most V = 4 values per variable, padded by
+repeating the last one.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +33,7 @@ from numpy.typing import NDArray
 from bounce.baselines.baseline import INITIAL
 from bounce.baselines.rivals.rival import Rival, from_unit, standardised, unit
 from bounce.gp.linalg import Array, cholesky, inverse
-from bounce.spaces.kinds import Codes
+from bounce.spaces.kinds import Codes, Kind
 from bounce.spaces.space import Space
 
 EDGES = 0.2  # edges of a forest per variable
@@ -36,6 +41,7 @@ LENGTHSCALE, SCALE, NOISE = 0.1, 0.5, 0.1  # where the first fit starts; the noi
 LOWEST, HIGHEST = (1e-2, 10.0**-0.5), (1e5, 1e5)  # of a lengthscale and of a scale
 GRID = 150  # values of a real
 VALUES = 4  # of a variable that message passing looks at
+LARGEST = 1e50  # of a value and of a width: the square of its square can be computed
 STEPS = 2  # evaluations of a fit per variable, once there are 1,000 points
 
 Indices = NDArray[np.intp]
@@ -244,20 +250,49 @@ def zoomed(process: Additive, domains: Sequence[Array], beta: float, *, rng: np.
 
 
 class Rducb(Rival):
-    """Random decompositions with upper confidence bounds."""
+    """Random decompositions with upper confidence bounds, as published."""
 
     name: ClassVar[str] = "rducb"
 
     def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
         super().__init__(space, budget, seed, initial)
         self._lengthscales, self._scales = np.full(len(space), LENGTHSCALE), np.full(len(space), SCALE)
-        self._domains = [np.linspace(0.0, 1.0, c or GRID) for c in space.cardinalities.tolist()]
+        self._widths = self._ranges()
+        grids = [np.linspace(0.0, 1.0, c or GRID) for c in space.cardinalities.tolist()]
+        self._domains = [width * grid for width, grid in zip(self._widths, grids, strict=True)]
+
+    def _ranges(self) -> Array:
+        """Return how far apart the ends of each variable are in the model; the kernel does not see where they are."""
+        widths = np.array([_range(v) if v.kind is Kind.REAL else 1.0 for v in self.space.variables])
+        return np.asarray(np.clip(widths, 1.0 / LARGEST, LARGEST))
+
+    def _seen(self, y: Array) -> Array:
+        """Return the values that the model sees."""
+        return np.asarray(np.clip(y, -LARGEST, LARGEST))
 
     def _choose(self, x: Codes, y: Array, pending: Codes, *, rng: np.random.Generator) -> Codes:
         forest = random_forest(len(self.space), rng=rng)
-        process = fitted(Additive(forest, self._lengthscales, self._scales, unit(self.space, x), standardised(y)))
+        known = self._widths * unit(self.space, x)
+        process = fitted(Additive(forest, self._lengthscales, self._scales, known, self._seen(y)))
         self._lengthscales, self._scales = process.lengthscales, process.scales  # the next fit starts here
         t = max(1, len(x) + len(pending) - len(self._initial) + 1)
         beta = 0.5 * float(np.log(2 * t))
-        process = process.believing(unit(self.space, pending))
-        return from_unit(self.space, zoomed(process, self._domains, beta, rng=rng))
+        process = process.believing(self._widths * unit(self.space, pending))
+        return from_unit(self.space, zoomed(process, self._domains, beta, rng=rng) / self._widths)
+
+
+def _range(variable: Any) -> float:
+    """Return the width of a real between its bounds, on its scale."""
+    return float(np.log(variable.high / variable.low) if variable.log else variable.high - variable.low)
+
+
+class RducbScaled(Rducb):
+    """The same with standardised values, and with reals in [0, 1]."""
+
+    name: ClassVar[str] = "rducb-scaled"
+
+    def _ranges(self) -> Array:
+        return np.ones(len(self.space))
+
+    def _seen(self, y: Array) -> Array:
+        return standardised(y)
