@@ -510,7 +510,7 @@ def test_results_come_from_standard_input_too(bounce: Terminal, monkeypatch: pyt
         ("id,value\n0,1\n0,2\n", "row 3: trial 0 is already in row 2"),
         ("id,result\n0,1\n", "row 1: the column 'value' is missing; the columns are id, result"),
         ('id,value\n0,1\n1,"1,5"\n', "row 3: a value must be a finite number or 'failed', not '1,5'"),
-        ("id;value\n0;1,5\n", "row 1: the columns are separated by semicolons"),
+        ("id;value\n0;1,5\n1;1.5\n", "row 3: '1,5' in row 2 has a decimal comma"),
         ("id,value\n0,1\n1,nan\n", "row 3: a value must be a finite number"),
         ("", "the table is empty"),
     ],

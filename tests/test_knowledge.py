@@ -105,7 +105,7 @@ def test_results_of_another_space_are_refused_or_skipped(bounce: Terminal) -> No
     [
         ("1.5,yes,rbf,1,", "'x' must lie between 0.0 and 1.0, not 1.5"),
         ("0.5,perhaps,rbf,1,", "'deep' must be true or false, not 'perhaps'"),
-        ("0.5,yes,RBF,1,", "'kernel' must be one of rbf, poly, linear, not 'RBF'"),
+        ("0.5,yes,RBF,1,", "'kernel' must be one of rbf, poly, linear, not 'RBF'; did you mean 'rbf'?"),
         ("0.5,yes,,1,", "the row has no value for 'kernel'"),
         ("0.5,yes,rbf,failed,", "the row has no value: only results can be added, not failed or open experiments"),
         ("0.5,yes,rbf,nan,", "a value must be a finite number, not 'nan'"),
@@ -118,15 +118,35 @@ def test_a_wrong_row_is_refused_or_skipped_with_its_reason(bounce: Terminal, row
     table = write(bounce, PAST + row + "\n")
     assert refused(bounce("add", "a.toml", table)) == f"bounce: t.csv, row 4: {wrong}\n"
     assert len(bounce.trials("a.db")) == 2
-    said = bounce("add", "a.toml", table, "--skip-invalid")
+    said = bounce("add", "a.toml", table, "--skip-invalid", "--again")
     assert said == Said(0, "2 added, 1 skipped; 6 left to ask\n", f"skipped: t.csv, row 4: {wrong}\n")
     assert len(bounce.trials("a.db")) == 4
+
+
+def test_a_table_that_has_grown_is_added_again(bounce: Terminal) -> None:
+    bounce("add", by_hand(bounce), write(bounce, PAST))
+    first, *_ = PAST.splitlines()[1:]
+    said = bounce("add", "a.toml", write(bounce, PAST + "0.5,no,linear,4,\n" + first + "\n"))
+    assert said.out == "2 added, 2 already in the study; 6 left to ask\n"
+    assert said.err == (
+        "bounce: the study has the results of row 2, row 3 already, with the same settings and value. "
+        "If they were measured once more, use --again\n"
+    )
+    assert bounce("add", "a.toml", "t.csv").out == "0 added, 4 already in the study; 6 left to ask\n"
+    assert len(bounce.trials("a.db")) == 4
+    assert actions(bounce) == ["add", "add"]
+
+
+def test_a_result_that_is_in_a_table_twice_is_added_twice_and_named(bounce: Terminal) -> None:
+    first = PAST.splitlines()[1]
+    said = bounce("add", by_hand(bounce), write(bounce, PAST + first + "\n"))
+    assert said.out == "3 added; 6 left to ask\n"
+    assert said.err == "bounce: added as measured once more, with the same settings and value: row 4 (as row 2)\n"
 
 
 @pytest.mark.parametrize(
     ("table", "wrong"),
     [
-        (PAST.replace(",", ";"), "the columns are separated by semicolons: save the table with commas"),
         (PAST.replace("x,", "x [mol/l],"), "the column 'x [mol/l]' must be called 'x', the name of the parameter"),
         (PAST.replace("kernel", "Kernel"), "the column 'Kernel' must be called 'kernel', the name of the parameter"),
         (PAST.replace("value", "yield"), "the column 'value' is missing; the columns are x, deep, kernel, yield, page"),
@@ -173,7 +193,6 @@ def test_a_table_of_points_without_a_parameter_is_refused(bounce: Terminal) -> N
     by_hand(bounce)
     said = refused(bounce("enqueue", "a.toml", write(bounce, "temperature\n20\n")))
     assert said.endswith("row 1: no column is a parameter (x, deep, kernel); the columns are temperature\n")
-    assert "semicolons" in refused(bounce("enqueue", "a.toml", write(bounce, "x;deep\n0,5;yes\n")))
     assert "must be called 'x'" in refused(bounce("enqueue", "a.toml", write(bounce, "x (mol),deep\n0.5,yes\n")))
     assert "must lie between" in refused(bounce("enqueue", "a.toml", write(bounce, "x\n0.5\n1.5\n")))
     assert "no rows below the header" in refused(bounce("enqueue", "a.toml", write(bounce, "x,deep\n")))
@@ -547,7 +566,7 @@ def test_parameters_named_like_columns_keep_their_values(bounce: Terminal) -> No
     assert bounce.trials("a.db")[0]["point"] == {"value": 0.25, "stir rate": 301, "note": "a"}
     assert bounce("history", "a.db").out.endswith('value 0.5 -> 0.25, stir rate 300 -> 301, note "" -> "a"\n')
     bounce("export", "a.db", "all.csv")
-    assert bounce("add", "a.toml", "all.csv").out == "1 added; 6 left to ask\n"
+    assert bounce("add", "a.toml", "all.csv", "--again").out == "1 added; 6 left to ask\n"
 
 
 def test_a_study_of_the_first_version_takes_what_people_know(bounce: Terminal) -> None:

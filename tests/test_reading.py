@@ -117,15 +117,21 @@ def test_results_are_read(table: str | bytes, told: list[Any], tmp_path: Path) -
             "id,value\n0,\n1, \n",
             "lab.csv: no row has a value yet; write a number or 'failed' in the column value",
         ),
-        ("id;value\n0;1\n", "lab.csv, row 1: the columns are separated by semicolons: save the table with commas"),
-        ("id;x;value\n0;0,5;1,5\n", "lab.csv, row 1: the columns are separated by semicolons"),
-        ("id\tvalue\n0\t1\n", "lab.csv, row 1: the columns are separated by tabs"),
+        ("id;wert\n0;1\n", "lab.csv, row 1: the column 'value' is missing; the columns are id, wert"),
+        (
+            "id;value\n0;1,5\n1;1.500\n",
+            "lab.csv, row 3: '1,5' in row 2 has a decimal comma, and '1.500' in row 3 a point: write all numbers alike",
+        ),
+        (
+            "id;value\n0;1.000,5\n",
+            "row 2: a value must be a finite number or 'failed', not '1.000,5': write it without",
+        ),
         ("id,x\n0,1\n", "lab.csv, row 1: the column 'value' is missing; the columns are id, x"),
         ("0,1\n", "lab.csv, row 1: the column 'id' is missing; the columns are 0, 1"),
         ("id,value,value\n0,1,2\n", "lab.csv, row 1: the column 'value' appears twice"),
         (
             "id,value\n0,1\n1,0,5\n",
-            "lab.csv, row 3: the row has 3 fields, but the header has 2; numbers need a decimal point",
+            "lab.csv, row 3: the row has 3 fields, but the header has 2; where commas separate the columns, numbers",
         ),
         ("id,x,value\n0,1\n", "lab.csv, row 2: the row has 2 fields, but the header has 3"),
         (
@@ -395,7 +401,11 @@ def test_the_exported_results_of_a_run_are_past_results_of_another() -> None:
         ("x,kind\n1,c\n", "old.csv, row 1: the column 'value' is missing; the columns are x, kind"),
         ("X,kind,value\n1,c,2\n", "old.csv, row 1: the column 'X' must be called 'x', the name of the parameter"),
         ("x [mm],kind,value\n1,c,2\n", "old.csv, row 1: the column 'x [mm]' must be called 'x'"),
-        ("x;kind;value\n1;c;2\n", "old.csv, row 1: the columns are separated by semicolons"),
+        (
+            "x [mm];Kind;value\n1;c;2\n",
+            "old.csv, row 1: the column 'x [mm]' must be called 'x', 'Kind' must be called 'kind': columns have the",
+        ),
+        ("x,kinds,value\n1,c,2\n", "old.csv, row 1: the column 'kind' is missing; if it is the column 'kinds', rename"),
     ],
 )
 def test_past_results_need_every_parameter_and_a_value(table: str, said: str) -> None:
@@ -435,7 +445,7 @@ def test_invalid_past_results_are_skipped_and_counted() -> None:
 
 
 def test_a_table_that_cannot_be_read_is_not_skipped() -> None:
-    with pytest.raises(InvalidTell, match="row 2: the row has 4 fields, but the header has 3; numbers need a decimal"):
+    with pytest.raises(InvalidTell, match="row 2: the row has 4 fields, but the header has 3; where commas separate"):
         Table("x,kind,value\n0,5,c,1\n", SPACE).past(skip_invalid=True)
 
 
@@ -449,6 +459,52 @@ def test_any_choice_is_read_as_it_was_written(trials: list[Trial]) -> None:
     assert past.values == [trial.value for trial in done]
     read = [Trial(i, point, float(i), "done") for i, point in enumerate(past.points)]
     assert to_csv(read) == to_csv(done)
+
+
+# Separators and decimals
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+@pytest.mark.parametrize("comma", [",", "."])
+def test_a_table_with_semicolons_or_tabs_may_have_decimal_commas(mark: str, comma: str) -> None:
+    rows = [["lab", "x", "kind", "value", "sem"], ["1,5", "0.25", "c", "-1.5", "1.0e-2"], ["", "1", "a,b", "2", ".5"]]
+    text = "\ufeff" + "".join(mark.join([row[0], *(x.replace(".", comma) for x in row[1:])]) + "\r\n" for row in rows)
+    past = Table(text, SPACE).past()
+    assert past.points == [
+        {"x": 0.25, "kind": "c"},
+        {"x": 1.0, "kind": "a,b"},
+    ]  # a comma in a choice is no decimal mark
+    assert (past.values, past.sems, past.notes) == ([-1.5, 2.0], [0.01, 0.5], [{"lab": "1,5"}, {}])
+
+
+def test_what_was_asked_for_is_recognised_with_decimal_commas() -> None:
+    trials = [Trial(0, {"x": 0.123456789, "kind": "c"})]
+    assert Table("id;x;value\n0;0,123457;1,5\n", SPACE).results(trials).outcomes[0].value == 1.5
+    with pytest.raises(InvalidTell, match=r"x is 0.2, not 0.123456789"):
+        Table("id;x;value\n0;0,2;1,5\n", SPACE).results(trials)
+
+
+def test_a_header_decides_what_separates_the_columns() -> None:
+    space = Space([Real("x", 0, 2), Categorical("kind", ["c", "d"])])
+    assert Table("x,kind,value,a;b;c;d;e\n1,c,2,3\n", space).past().notes == [{"a;b;c;d;e": "3"}]
+    assert Table("value;x;kind;p [mbar, abs, wet, x]\n2;1;c;3\n", space).past().values == [2.0]
+
+
+# Results that a study has
+
+
+def test_results_that_a_study_has_are_told_from_new_ones() -> None:
+    point = {"x": 0.5, "kind": "c"}
+    trials = [
+        Trial(0, point, 1.0, "added"),
+        Trial(1, point, 2.0, "done"),
+        Trial(2, point, None, "failed"),
+    ]
+    past = Table("x,kind,value,lab\n0.5,c,1,a\n0.5,c,1,b\n0.50,c,2.0,c\n0.5,d,1,d\n0.5,c,3,e\n", SPACE).past()
+    new, known = past.split(trials, SPACE)
+    assert [note["lab"] for note in known.notes] == ["a", "c"]
+    assert [note["lab"] for note in new.notes] == ["b", "d", "e"]  # b once more, since the table has it twice
+    assert past.repeated(SPACE) == [("row 3", "row 2")]
 
 
 # Points to try
@@ -469,7 +525,10 @@ def test_points_to_try_may_be_partial() -> None:
         ("x,kind\n", "starts.csv: the table has no rows below the header"),
         ("X,kind\n1,c\n", "starts.csv, row 1: the column 'X' must be called 'x', the name of the parameter"),
         ("a,b\n1,c\n", "starts.csv, row 1: no column is a parameter (x, kind); the columns are a, b"),
-        ("x;kind\n1;c\n", "starts.csv, row 1: the columns are separated by semicolons"),
+        (
+            "x,kinde\n1,c\n",
+            "starts.csv, row 1: the column 'kinde' is no parameter; did you mean 'kind'? If it is a note",
+        ),
         ("x,kind\n1,c\n3,c\n", "starts.csv, row 3: 'x' must lie between 0.0 and 2.0, not 3.0"),
         ("x,kind\n1,z\n", "starts.csv, row 2: 'kind' must be one of a,b, c, d, not 'z'"),
         ("x,x\n1,1\n", "starts.csv, row 1: the column 'x' appears twice"),

@@ -1,11 +1,13 @@
-"""Text: how values are written for other programs and people, and how numbers are read back."""
+"""Text: how values are written for other programs and people, how numbers are read back, and which name was meant."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
+SHORT = 3  # characters of a beginning that stands for a longer name
 LONGEST = 2000  # characters of the reason for which a trial failed
 _FINITE = r"(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
 _NUMBER = re.compile(rf"[+-]?(?:{_FINITE}|inf|infinity|nan)", re.ASCII | re.IGNORECASE)
@@ -60,3 +62,25 @@ def number(text: str) -> float | None:
 def storable(text: object) -> str:
     """Return a text that every file and terminal can hold: what is not Unicode becomes an escape."""
     return str(text).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def meant(given: object, names: Iterable[str]) -> str | None:
+    """Return the name that may be meant by one that does not exist; None if no name is near."""
+    from difflib import get_close_matches
+
+    said = str(given).casefold()
+    known = {name.casefold(): name for name in names}
+    near = get_close_matches(said, known, n=1)
+    if not near:
+        near = [name for name in known if min(len(said), len(name)) >= SHORT and _begins_alike(said, name)]
+    return known[near[0]] if len(near) == 1 else None
+
+
+def _begins_alike(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
+
+
+def did_you_mean(given: object, names: Iterable[str], otherwise: str = "") -> str:
+    """Return the end of a message about a name that does not exist: a question about the one that may be meant."""
+    name = meant(given, names)
+    return otherwise if name is None else f"; did you mean {name!r}?"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bounce.spaces.space import Space
-    from bounce.spec.reading import Past
+    from bounce.spec.past import Past
     from bounce.study.study import Study
 
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Keep this reason in the history.")]
@@ -34,14 +34,20 @@ def add(
     skip_invalid: Annotated[
         bool, typer.Option("--skip-invalid", help="Leave out rows with a mistake, and print what was wrong.")
     ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Also add results that the study has: they were measured once more.")
+    ] = False,
     change: Change = False,
     reason: Reason = None,
 ) -> None:
     """Add results that Bounce did not ask for.
 
     They may be past data, experiments of your own or the trials of another study. They cost no budget. The model learns
-    from them, and the search begins around the best of them.
+    from them, and the search begins around the best of them. Results that the study has already, with the same point
+    and value, are left out, so a table that has grown can be added again.
     """
+    from bounce.spec.past import Past
+
     of_study = source.suffix.lower() == ".db"
     space = None if of_study else space_before(target, study)
     past = None if space is None else table(source, space).past(skip_invalid=skip_invalid)  # before a study is made
@@ -50,20 +56,40 @@ def add(
             past = _of_study(source, opened, skip_invalid=skip_invalid)
         elif past is None:
             past = table(source, opened.space).past(skip_invalid=skip_invalid)
+        new, known = (past, Past()) if again else past.split(opened.trials, opened.space)
+        beside = new.constraints if opened.space.limits else None
         reason = reason or f"bounce add {source}"
-        beside = past.constraints if opened.space.limits else None
-        opened.add(past.points, past.values, sems=past.sems, notes=past.notes, constraints=beside, reason=reason)
+        if new.points:
+            opened.add(new.points, new.values, sems=new.sems, notes=new.notes, constraints=beside, reason=reason)
         for sentence in past.skipped:
             typer.echo(f"skipped: {sentence}", err=True)
+        if not again:
+            _say_what_is_repeated(known, new.repeated(opened.space))
         skipped = f", {len(past.skipped)} skipped" if past.skipped else ""
-        print(f"{len(past.points)} added{skipped}; {opened.remaining} left to ask")
+        had = f", {len(known.points)} already in the study" if known.points else ""
+        print(f"{len(new.points)} added{skipped}{had}; {opened.remaining} left to ask")
+
+
+def _say_what_is_repeated(known: Past, repeated: Sequence[tuple[str, str]]) -> None:
+    """Say which results were left out, and which of the added ones are in the table twice."""
+    from bounce.cli.words import listed
+
+    if known.rows:
+        typer.echo(
+            f"bounce: the study has the results of {listed(known.rows)} already, with the same settings and value. "
+            "If they were measured once more, use --again",
+            err=True,
+        )
+    if repeated:
+        twice = listed([f"{row} (as {first})" for row, first in repeated])
+        typer.echo(f"bounce: added as measured once more, with the same settings and value: {twice}", err=True)
 
 
 def _of_study(path: Path, opened: Study, *, skip_invalid: bool) -> Past:
     """Return the results of another study that fit this one's space."""
     from bounce.errors import InvalidPoint, InvalidStudy, InvalidTell
     from bounce.spaces.outcomes import measured
-    from bounce.spec.reading import Past
+    from bounce.spec.past import Past
     from bounce.study.study import Study
 
     past, limits = Past(), opened.space.limits
@@ -95,6 +121,7 @@ def _of_study(path: Path, opened: Study, *, skip_invalid: bool) -> Past:
             past.sems.append(trial.sem)
             past.constraints.append(own)
             past.notes.append(trial.notes)
+            past.rows.append(f"trial {trial.id}")
     return past
 
 

@@ -1,13 +1,21 @@
-"""Words: how changes are shown to people."""
+"""Words: how changes and lists are shown to people."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bounce.live.words import count
 from bounce.study.history import Entry
+
+MOST = 6  # members of a list that are shown
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a list; of many, the first ones and how many more there are."""
+    more = len(words) - MOST
+    return ", ".join(words) if more <= 1 else f"{', '.join(words[:MOST])} and {more} more"
 
 
 def change(entry: Entry) -> str:

@@ -12,10 +12,11 @@ from typing import Any
 
 from bounce.errors import InvalidPoint
 from bounce.spaces.kinds import Parameter
-from bounce.text import number, written
+from bounce.text import did_you_mean, number, written
 
 ROUNDED = 5.1e-6  # relative: numbers that agree in the six digits that spreadsheets and tables show
 CLOSE = 1e-4  # as a share of the range: in a narrow range, six digits tell settings apart
+THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:[.,'’\s]\d{3})+(?:[.,]\d*)?", re.ASCII)
 TRUE, FALSE = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0")
 
 
@@ -35,7 +36,7 @@ def parsed(parameter: Parameter, cell: str) -> Any:
         found = number(cell)
         if found is None:
             raise InvalidPoint(
-                f"{parameter.name!r} must be a number, not {cell!r}{decimal_point(cell)}", parameter=parameter.name
+                f"{parameter.name!r} must be a number, not {cell!r}{number_hint(cell)}", parameter=parameter.name
             )
         found = int(found) if parameter.type == "integer" and found.is_integer() else found
         code = parameter.encode(found)
@@ -50,8 +51,11 @@ def parsed(parameter: Parameter, cell: str) -> Any:
     for value in values:
         if found is not None and isinstance(value, int | float) and not isinstance(value, bool) and value == found:
             return value
-    choices = ", ".join(written(value) for value in values)
-    raise InvalidPoint(f"{parameter.name!r} must be one of {choices}, not {cell!r}", parameter=parameter.name)
+    choices = [written(value) for value in values]
+    raise InvalidPoint(
+        f"{parameter.name!r} must be one of {', '.join(choices)}, not {cell!r}{did_you_mean(cell, choices)}",
+        parameter=parameter.name,
+    )
 
 
 def differs(parameter: Parameter, used: Any, asked: Any) -> bool:
@@ -64,10 +68,12 @@ def differs(parameter: Parameter, used: Any, asked: Any) -> bool:
     return moved > 0
 
 
-def decimal_point(cell: str) -> str:
-    """Return a hint about a number with a decimal comma."""
+def number_hint(cell: str) -> str:
+    """Return a hint about a number with a decimal comma, or with separators of thousands."""
     point = cell.replace(",", ".", 1)
-    return "" if "," not in cell or number(point) is None else f": write a decimal point, {point}"
+    if "," in cell and number(point) is not None:
+        return f": write a decimal point, {point}"
+    return ": write it without separators of thousands" if THOUSANDS.fullmatch(cell) else ""
 
 
 def begins(given: str, name: str) -> bool:

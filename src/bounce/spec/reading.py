@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bounce.errors import InvalidTell
+from bounce.errors import InvalidPoint, InvalidTell
 from bounce.optimizer.ledger import Outcome
 from bounce.spaces.leaves import flat_trials, folded
-from bounce.spec.cells import decimal_point, differs
+from bounce.spec.cells import differs, number_hint
+from bounce.spec.past import Past
 from bounce.spec.rows import Rows
 from bounce.text import number, written
 from bounce.trial import STATES, Trial
@@ -27,21 +28,6 @@ class Told:
     outcomes: list[Outcome]
     unchanged: list[int]
     """Trials that were told before, with the same result."""
-
-
-@dataclass(frozen=True)
-class Past:
-    """Results that nobody asked for."""
-
-    points: list[dict[str, Any]] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
-    sems: list[float | None] = field(default_factory=list)
-    """Their standard errors, None where they are unknown."""
-    constraints: list[dict[str, float]] = field(default_factory=list)
-    """What was measured beside their values, by name."""
-    notes: list[dict[str, str]] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
-    """What was wrong with the rows that were left out."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +112,7 @@ class Table(Rows):
                 continue
             value = number(cell)
             if value is None or not math.isfinite(value):
-                hint = decimal_point(cell)
+                hint = number_hint(cell)
                 raise self._error(line, f"the outcome {name!r} must be a finite number, not {cell!r}{hint}")
             found[name] = value + 0.0
         return found
@@ -210,7 +196,7 @@ class Table(Rows):
         for line, cells in self._rows((*self._parameters, "value")):
             try:
                 point = folded(self.space, self._settings(line, cells))
-                self._complete(line, point)
+                self._check(line, point)
                 value = self._past_value(line, cells["value"])
                 sem = self._error_of(line, cells)
                 measured = self._measured(line, None, cells)
@@ -224,6 +210,7 @@ class Table(Rows):
             past.sems.append(sem)
             past.constraints.append(measured)
             past.notes.append(self._notes(cells))
+            past.rows.append(f"row {line}")
         if not past.points and not past.skipped:
             raise self._error(None, "the table has no rows below the header")
         return past
@@ -233,11 +220,16 @@ class Table(Rows):
             raise self._error(line, "the row has no value: only results can be added, not failed or open experiments")
         return self._number(line, cell)
 
-    def _complete(self, line: int, point: Mapping[str, Any]) -> None:
+    def _check(self, line: int, point: Mapping[str, Any]) -> None:
+        """Refuse a point that lacks a value, or that the space does not have."""
         active = self.space.active_names(point)
         missing = [p.name for p in self.space.parameters if p.name in active and p.name not in point]
         if missing:
             raise self._error(line, f"the row has no value for {', '.join(map(repr, missing))}")
+        try:
+            self.space.encode([point])
+        except InvalidPoint as error:
+            raise self._error(line, str(error)) from None
 
     def points(self) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
         """Read points to try and their notes: a column per parameter, empty where the choice is open."""
@@ -254,7 +246,7 @@ class Table(Rows):
         found = number(cell)
         if found is not None and math.isfinite(found):
             return found + 0.0  # a negative zero becomes zero
-        hint = decimal_point(cell)
+        hint = number_hint(cell)
         raise self._error(line, f"a value must be a finite number{otherwise}, not {cell!r}{hint}")
 
     def _error_of(self, line: int, cells: Mapping[str, str]) -> float | None:
@@ -268,5 +260,5 @@ class Table(Rows):
         raise self._error(
             line,
             "the column sem has the standard errors of the values, finite numbers that are not negative, "
-            f"not {cell!r}{decimal_point(cell)}. If it is something else, give it another name",
+            f"not {cell!r}{number_hint(cell)}. If it is something else, give it another name",
         )
