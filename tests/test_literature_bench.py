@@ -80,7 +80,7 @@ def test_speed_measures_what_a_rival_takes_and_leaves_a_dash_for_what_it_refuses
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert literature.cost("turbo", "binary") is None
-    spent = literature.cost("hesbo", "real", observed=6, asks=2)
+    spent = literature.cost("hesbo", "real", observed=9)
     assert spent is not None
     assert 0.0 < spent < 5.0
     monkeypatch.setattr(literature, "cost", lambda name, kind: None if kind == "real" else 0.5)
