@@ -409,7 +409,13 @@ def test_labs_takes_any_length() -> None:
 
 @pytest.mark.parametrize("name", ["labs", "labs0", "LABS50", "labs-5", "", "svm"])
 def test_an_unknown_name_lists_the_known_ones(name: str) -> None:
-    with pytest.raises(InvalidInput, match=f"no problem '{name}'; the names are labs50, maxsat60, .*hartmann500, and"):
+    with pytest.raises(InvalidInput, match=f"no problem '{name}'; .*he names are labs50, maxsat60, .*hartmann500, and"):
+        benchmarks.load(name)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("pest", "pest25"), ("Ackley35", "ackley53"), ("LABS50", "labs50")])
+def test_a_name_that_is_nearly_known_is_answered_with_the_one_that_may_be_meant(name: str, meant: str) -> None:
+    with pytest.raises(InvalidInput, match=f"no problem '{name}'; did you mean '{meant}'[?] The names are"):
         benchmarks.load(name)
 
 

@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 
 from bounce import InvalidInput, Space, baselines
 from bounce.cli import running
+from bounce.cli.verdicts import as_text
 from bounce.paper import audit, claims, runs
 from bounce.paper.analyses import ANALYSES
 from bounce.paper.audit import Disguise, Report, Source, permutation_test
-from bounce.paper.claims import FAILS, HOLDS, MISSING, OPEN, check
+from bounce.paper.claims import FAILS, HOLDS, MISSING, OPEN, Verdict, check
 from bounce.paper.figures import Curve, Figure, Method, chosen, figures
 from bounce.paper.traces import FIELDS, Trace, read
 from bounce.report.figures import _curves, audited, draw, summary
@@ -370,6 +371,29 @@ def test_a_claim_is_said_once_before_all_places_where_it_was_checked(
     lines = typed(["paper", "check", "8", "--markdown"], monkeypatch, capsys, tmp_path).out.splitlines()
     assert lines[2].startswith("| 8 | Bounce outperforms all others on both versions | ackley53, original |")
     assert lines[3].startswith("| 8 |  | ackley53, randomized |")
+
+
+def test_claims_are_read_from_top_to_bottom_in_the_width_of_the_terminal() -> None:
+    numbers = "rank 1 of 5; nearest rducb: +0, effect 0; p 1; 5 seeds, 100 to 200 evaluations"
+    found = [
+        Verdict(4, "Bounce is best", "pest25, original", HOLDS, numbers),
+        Verdict(4, "Bounce is best", "pest25, randomized", FAILS, numbers),
+        Verdict(8, "Bounce is best", "ackley53, original", OPEN, "p 1"),
+    ]
+    titles = {4: "PestControl", 8: "Ackley"}
+    assert as_text(found, titles, None) == [
+        "Figure 4: PestControl",
+        "  Bounce is best",
+        f"    holds          pest25, original    {numbers}",
+        f"    does not hold  pest25, randomized  {numbers}",
+        "",
+        "Figure 8: Ackley",
+        "  Bounce is best",
+        "    undecided      ackley53, original  p 1",
+    ]
+    narrow = as_text(found, titles, 72)
+    assert max(map(len, narrow)) <= 72
+    assert " ".join(" ".join(narrow).split()) == " ".join(" ".join(as_text(found, titles, None)).split())
 
 
 def test_two_marks_are_two_tests() -> None:

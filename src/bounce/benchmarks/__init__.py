@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from difflib import get_close_matches
 
 from bounce.benchmarks.ackley import Ackley53
 from bounce.benchmarks.branin import Branin
@@ -58,7 +59,9 @@ def load(name: str, randomized: bool = False) -> Problem:
         raise InvalidInput(f"name must be a string and randomized a boolean, not {name!r} and {randomized!r}")
     length = re.fullmatch(r"labs([1-9][0-9]{0,5})", name)
     if length is None and name not in _PROBLEMS:
+        near = get_close_matches(name.lower(), names(), n=1)
+        hint = f"; did you mean {near[0]!r}? The" if near else "; the"
         known = ", ".join(names())
-        raise InvalidInput(f"there is no problem {name!r}; the names are {known}, and labs with any other length")
+        raise InvalidInput(f"there is no problem {name!r}{hint} names are {known}, and labs with any other length")
     problem = Labs(int(length[1])) if length else _PROBLEMS[name]()
     return Randomized(problem) if randomized else problem

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from bounce.cli import damage, knowledge, paper, pictures, problems, running, studies
+from bounce.cli import audit, damage, knowledge, paper, pictures, problems, running, studies
 from bounce.cli.help import Command
 
 FAILED, BAD_INPUT, LOCKED, INTERRUPTED = 1, 2, 3, 130
@@ -68,7 +68,7 @@ for _command, _example in (
     (damage.repair, "bounce repair svm.db --out saved.db"),
     (problems.demo, "bounce demo --evals 100 --seed 1"),
     (problems.benchmark, "bounce benchmark labs50 --evals 200 --seeds 4 --jobs 2"),
-    (paper.audit, "bounce audit bounce bodi-published --problem pest25 --jobs 2"),
+    (audit.audit, "bounce audit bounce bodi-published --problem pest25 --jobs 2"),
 ):
     _negative = {"ignore_unknown_options": _command is knowledge.correct}  # its value may be negative
     app.command(cls=Command, epilog=f"Example: {_example}", context_settings=_negative)(_command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -236,30 +237,30 @@ def check(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
 ) -> None:
     """Check the claims of the text about figures, on the runs that exist."""
-    from bounce.cli.table import show_table
+    from bounce.cli.verdicts import as_table, as_text
     from bounce.paper.claims import MISSING
     from bounce.paper.claims import check as judge
     from bounce.paper.figures import chosen
 
     damaged: dict[Path, str] = {}
     runs = _reader(folder, kept, damaged)
-    found = [row for figure in chosen(figures or []) for row in judge(figure, runs)]
-    head = ("figure", "claim", "where", "verdict", "numbers")
+    selected = chosen(figures or [])
+    found = [row for figure in selected for row in judge(figure, runs)]
     run = [row for row in found if row.verdict != MISSING]
-    rows, said = [], ("", "")
-    for row in run:  # a claim is said once, before all the places where it was checked
-        own = (str(row.figure), row.says)
-        rows.append((own[0], "" if own == said else row.says, row.where, row.verdict, row.numbers))
-        said = own
     if markdown:
-        print("\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)))
-    elif rows:
-        show_table(head, rows)
+        print("\n".join(f"| {' | '.join(cells)} |" for cells in as_table(run)))
+    elif run:
+        print("\n".join(as_text(run, {figure.number: figure.title for figure in selected}, _width())))
     if len(run) < len(found):
         print(
             f"\n{len(found) - len(run)} of {len(found)} claims have no verdict: too few of their runs are in {folder}"
         )
     _report(damaged)
+
+
+def _width() -> int | None:
+    """Return the columns of the terminal; None for a file or another program."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 @paper.command("keep", cls=Command, epilog="Example: bounce paper keep --kept docs/paper/runs.csv")
@@ -303,73 +304,3 @@ def keep(
     removed = f", {len(before) - len(left)} removed" if forget else ""
     print(f"{kept}: {len(before)} runs before{removed}, {len(found)} in {folder}, {len(after)} now")
     _report(damaged)
-
-
-def audit(
-    methods: Annotated[
-        list[str],
-        typer.Argument(metavar="METHOD", help="Names such as bounce, tpe or bodi, or module:function for your own."),
-    ],
-    *,
-    problem: Annotated[str | None, typer.Option(metavar="NAME", help="A problem of the paper, such as pest25.")] = None,
-    spec: Annotated[Path | None, typer.Option(metavar="FILE", help="A spec with an objective or a command.")] = None,
-    evals: Annotated[int, typer.Option(min=2, metavar="N", help="Evaluations of each run.")] = 100,
-    repetitions: Annotated[
-        int, typer.Option(min=4, metavar="N", help="Runs of each method on the problem as it is, and in disguise.")
-    ] = 10,
-    changes: Annotated[
-        str, typer.Option(metavar="NAMES", help="What a disguise changes; shifts can be added.")
-    ] = "labels,bits,direction,order",
-    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Make this many runs at the same time.")] = 1,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write a picture, as PNG, SVG or PDF.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the picture if it already exists.")] = False,
-) -> None:
-    """Test whether methods depend on how a problem is written.
-
-    Each method runs on the problem as it is, and with its categories renamed, its bits flipped, its scales reversed and
-    its variables in another order, all at random. A reliable method is as good on one as on the other.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
-
-    from bounce.cli.outputs import check_plot
-    from bounce.cli.table import show_table
-    from bounce.errors import InvalidInput
-    from bounce.paper.audit import Source, refuse
-    from bounce.paper.audit import audit as compare
-    from bounce.paper.runs import processes
-
-    if (problem is None) == (spec is None):
-        raise InvalidInput("give either --problem or --spec")
-    if out is not None:
-        check_plot(out, overwrite=overwrite)
-    columns = ("runs", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    chosen, changed = list(dict.fromkeys(methods)), [word.strip() for word in changes.split(",")]
-    refuse(Source(problem, spec), chosen, budget=evals, changes=changed)
-    with processes(jobs) as executor, Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("runs", total=2 * repetitions * len(chosen))
-        reports = compare(
-            Source(problem, spec),
-            chosen,
-            executor,
-            budget=evals,
-            repetitions=repetitions,
-            changes=changed,
-            progress=lambda finished: progress.update(task, completed=finished),
-        )
-    rows = []
-    for report in reports:
-        for mark in report.marks:
-            given, disguised = report.given[:, mark - 1], report.disguised[:, mark - 1]
-            cells = [f"{own.mean():.5g} ± {own.std(ddof=1) / len(own) ** 0.5:.2g}" for own in (given, disguised)]
-            last = mark == report.marks[-1]
-            verdict = "depends on how it is written" if report.depends else "no dependence found"
-            verdict += f" (p {report.p_value:.2g} for both marks)"
-            gap = f"{disguised.mean() - given.mean():+.3g}"
-            rows.append((report.method, str(mark), *cells, gap, f"{report.p(mark):.2g}", verdict if last else ""))
-    show_table(("method", "evaluations", "as given", "in disguise", "difference", "p", "verdict"), rows)
-    if out is not None:
-        from bounce.report.figures import audited
-
-        audited(reports, out, title=f"{problem or (spec and spec.stem)}: as given and in disguise")
-        print(out)
