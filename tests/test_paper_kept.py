@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,7 +42,7 @@ def trace(values: list[float | None], seed: int = 0) -> Trace:
 def test_a_kept_run_has_the_best_values_of_its_trace_to_the_last_digit(values: list[float | None]) -> None:
     own = trace(values)
     found = kept._run(dict(zip(kept.NAMES, map(str, kept._line(kept.kept("p/m", own, "1"))), strict=True)), "here")
-    assert str(found.best.tolist()) == str(own.best.tolist())  # NaN is NaN
+    np.testing.assert_array_equal(found.best, own.best)  # NaN is NaN, and -0.0 is 0.0
     assert found.proposed == own.proposed
 
 
