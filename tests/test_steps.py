@@ -390,3 +390,19 @@ def test_a_spec_with_a_wrong_step_is_refused_with_its_line(bounce: Terminal) -> 
     assert (
         "a.toml, line 9: 'dose': high must be low plus a multiple of the step 0.3, such as 0.9 or 1.2, not 1.0" in said
     )
+
+
+@pytest.mark.parametrize("form", [{"step": 0.1}, {"digits": 1}])
+def test_a_constraint_sees_the_numbers_that_a_user_sees(form: Any) -> None:
+    space = Space([Real("x", 0, 10, **form), Real("y", 0, 10, **form)], constraints=["x in [0.3, 0.7]", "x + y <= 0.9"])
+    result = bounce.minimize(lambda point: float(point["x"]), space, budget=20, seed=0)
+    seen = {(trial.point["x"], trial.point["y"]) for trial in result.trials}
+    assert sorted(seen) == [(0.3, i / 10) for i in range(7)] + [(0.7, i / 10) for i in range(3)]
+
+
+@given(ladders())
+def test_the_numbers_of_many_rungs_are_those_of_each(parameter: Integer | Real) -> None:
+    if isinstance(parameter, Real):
+        assert parameter.steps is not None
+        rungs = np.arange(parameter.steps.first, parameter.steps.last + 1.0)[:50]
+        assert parameter.steps.numbers(rungs).tolist() == [parameter.steps.number(int(rung)) for rung in rungs]

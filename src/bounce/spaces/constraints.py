@@ -44,12 +44,16 @@ class Function:
     def _holds(self, point: dict[str, Any]) -> bool:
         assert self.call is not None
         try:
-            return bool(self.call(dict(point)))
+            said: Any = self.call(dict(point))
+            truth = isinstance(said, bool | np.bool_) or said in (0, 1)
         except Exception as error:
             hint = "; an inactive parameter is not in the point: use point.get" if isinstance(error, KeyError) else ""
             raise InvalidSpace(
                 f"the constraint {self.name!r} raised {type(error).__name__}: {error} for the point {point!r}{hint}"
             ) from error
+        if not truth:
+            raise InvalidSpace(f"the constraint {self.name!r} must return True or False, not {said!r}, for {point!r}")
+        return bool(said)
 
 
 Constraint = Expression | Function

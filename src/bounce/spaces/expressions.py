@@ -1,9 +1,10 @@
 """Expressions: what a constraint says about a point.
 
 A row means what Python would compute for it, with `and` and `or` from left to right: `x == 0 or 1 / x < 3` holds where
-x is 0. Three rules are our own:
+x is 0. Four rules are our own:
 - A constraint that names an inactive parameter holds.
 - Where a result is undefined or infinite (1 / 0, 10 ** 400, (-1) ** 0.5), the constraint does not hold.
+- Numbers that are computed count as equal if they differ only by rounding: 0.1 + 0.2 == 0.3.
 - Strings have no order: `size < 'large'` is an error, as it would compare by the alphabet.
 
 Shapes: columns (n,) by name.

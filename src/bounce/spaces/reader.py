@@ -38,6 +38,7 @@ ALLOWED = (
     "names of parameters, numbers, strings, True, False, None, comparisons, + - * / // % **, and, or, not, "
     "in and not in with a list of constants, and the functions min, max, abs, sum and count"
 )
+SLIPS = {"&&": "'and'", "||": "'or'", "=<": "<=", "=>": ">=", "<>": "!=", "!": "'not'", "=": "=="}  # of other languages
 FUNCTIONS = ("min", "max", "abs", "sum", "count")
 ARITHMETIC: dict[type[ast.operator], str] = {
     ast.Add: "add",
@@ -105,8 +106,12 @@ class Reader:
                 if inside and error.offset
                 else len(self.source.text.rstrip())
             )
+            self.source.check_bare(at)
+            near = [self.source.text[max(at + 1 - len(sign), 0) : at + len(sign)] for sign in SLIPS]
+            slip = next((word for text, (sign, word) in zip(near, SLIPS.items(), strict=True) if sign in text), None)
+            meant = f"allowed are {ALLOWED}" if slip is None else f"write {slip}"
             raise self.source.wrong(
-                at, f"it cannot be read ({(error.msg or '').split(';')[0]}); allowed are {ALLOWED}"
+                at, f"it cannot be read ({(error.msg or '').split(';')[0].split('. Maybe')[0]}); {meant}"
             ) from None
         except (ValueError, RecursionError, MemoryError):
             raise self.source.wrong(
@@ -184,7 +189,11 @@ class Reader:
         if isinstance(tree.op, ast.Add | ast.Sub):
             return self._sum(tree, depth)
         if type(tree.op) not in ARITHMETIC:
-            hint = {ast.BitAnd: "'&' is not allowed: write 'and'", ast.BitOr: "'|' is not allowed: write 'or'"}
+            hint: dict[type[ast.operator], str] = {
+                ast.BitAnd: "'&' is not allowed: write 'and'",
+                ast.BitOr: "'|' is not allowed: write 'or'",
+                ast.BitXor: "'^' is not allowed: a power is written **",
+            }
             raise self.source.wrong(at, hint.get(type(tree.op), f"this operator is not allowed; allowed are {ALLOWED}"))
         left = self._number(tree.left, depth, "arithmetic takes numbers")
         right = self._number(tree.right, depth, "arithmetic takes numbers")

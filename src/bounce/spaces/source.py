@@ -96,6 +96,15 @@ class Source:
         parts = [known for known in self.names if known.startswith((f"{name}.", f"{name}: "))]
         if parts:
             raise self.wrong(at, f"{name!r} has several parts, each with a name of its own, such as `{parts[0]}`")
+        if name in ("true", "false", "none", "null"):
+            raise self.wrong(
+                at, f"there is no parameter {name!r}; did you mean {'None' if 'n' in name[:2] else name.title()}?"
+            )
+        order, _, pair = name.partition(": ")
+        other = f"{order}: {' before '.join(reversed(pair.split(' before ')))}"
+        if other in self.names:
+            raise self.wrong(at, f"there is no parameter {name!r}; write not `{other}`")
+        self.check_bare(at)
         near = difflib.get_close_matches(name, self.names, n=1, cutoff=0.6)
         if not near:
             near = [known for known in self.names if known.lower() == name.lower()]
@@ -104,6 +113,13 @@ class Source:
         if near and not near[0].isidentifier():
             hint = f"did you mean `{near[0]}`, in backquotes?"
         return self.wrong(at, f"there is no parameter {name!r}; {hint}")
+
+    def check_bare(self, at: int) -> None:
+        """Refuse a name at a place that has spaces or signs in it and lacks backquotes."""
+        for name in self.names:
+            start = self.text.find(name, max(0, at - len(name)))
+            if not name.isidentifier() and 0 <= start <= at < start + len(name) and self.text[start - 1 : start] != "`":
+                raise self.wrong(start, f"a name that is not a Python name goes in backquotes: `{name}`")
 
     def segment(self, tree: ast.expr) -> str:
         """Return the text of a part."""

@@ -10,6 +10,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bounce.errors import InvalidSpace, quoted
 
 MOST_RUNGS = 10**12  # doubles tell this many apart, on a log scale too
@@ -86,6 +89,16 @@ class Steps:
         if rung == self.last and self.end is not None:
             return self.end
         return float(self.start + rung * self.step)
+
+    def numbers(self, rungs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the numbers on rungs: exactly as `number` does, unless the decimals are too long for doubles."""
+        parts = math.lcm(self.start.denominator, self.step.denominator)
+        start, step = int(self.start * parts), int(self.step * parts)
+        if max(parts, abs(start) + abs(step) * max(abs(self.first), abs(self.last))) < 2**53:
+            found = (start + rungs * step) / parts
+        else:
+            found = float(self.start) + rungs * float(self.step)
+        return np.asarray(found if self.end is None else np.where(rungs == self.last, self.end, found))
 
     def rung(self, x: float) -> int | None:
         """Return the rung of a number; None if it is on none."""

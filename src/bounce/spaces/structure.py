@@ -89,6 +89,19 @@ class Structure:
                 circle = [space.parameters[i].name for i in found if i not in order]
                 raise InvalidSpace(f"conditions must not go in a circle, as those of {', '.join(map(repr, circle))} do")
             order += ready
+        needed: dict[int, dict[str, set[float]]] = {}
+        for i in order:
+            needed[i] = {space.parameters[at].name: set(codes.tolist()) for at, _, codes in found[i]}
+            for at, *_ in found[i]:
+                for name, some in needed.get(at, {}).items():
+                    needed[i][name] = needed[i].get(name, some) & some
+                    if not needed[i][name]:
+                        raise InvalidSpace(
+                            f"{space.parameters[i].name!r} can never be active: its conditions, and those of the "
+                            f"parameters that it depends on, need different values of {name!r}",
+                            parameter=space.parameters[i].name,
+                            key="when",
+                        )
         return [(self._slot(i), found[i]) for i in order]
 
     def _resting_codes(self) -> Codes:
@@ -178,11 +191,18 @@ class Structure:
         return bool(self._order)
 
     def check_constants(self) -> None:
-        """Refuse an expression that compares a categorical or ordinal parameter with a value that it never takes."""
+        """Refuse an expression that compares a parameter with a value that it never takes, such as a typo."""
         for constraint in self.constraints:
             for name, constants in constraint.compared.items() if isinstance(constraint, Expression) else ():
                 _, _, variable, table = self._sources[name]
                 if table is None or variable.type not in ("categorical", "ordinal"):
+                    text = next((x for x in constants if isinstance(x, str)), None)
+                    if text is not None:
+                        takes = "True or False" if variable.kind is Kind.BINARY else "a number"
+                        raise InvalidSpace(
+                            f"the constraint {str(constraint)!r} compares {name!r} with {text!r}, but its value is "
+                            f"{takes}"
+                        )
                     continue
                 values = table.tolist()
                 wrong = [x for x in constants if x not in values]
@@ -212,7 +232,7 @@ class Structure:
             rungs = rounded(own, scale.cells, scale.log, *scale.rungs)
             if scale.steps is None:  # whole numbers are their own rungs
                 return np.asarray(rungs)
-            return np.asarray(float(scale.steps.start) + rungs * float(scale.steps.step))
+            return np.asarray(scale.steps.numbers(rungs))
         if scale.log:
             return np.asarray(np.exp(np.log(scale.low) * (1.0 - own) + np.log(scale.high) * own))
         return np.asarray(scale.low * (1.0 - own) + scale.high * own)

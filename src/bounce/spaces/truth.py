@@ -28,10 +28,12 @@ from bounce.spaces.grammar import (
     Node,
     Sum,
     mistake,
+    walk,
 )
 
 SMALLEST_VIOLATION = 1e-9  # where `a < b` fails by nothing, as a equals b
 UNDEFINED_VIOLATION = 1e6  # where there is no way to tell by how much
+NEARLY = 1e-6  # numbers that differ by a larger share do not differ by rounding
 ORDERS: dict[str, np.ufunc] = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 
 
@@ -121,15 +123,44 @@ class Rows:
     def _order(self, node: Compare) -> Truth:
         a, wrong_a = self.number(node.left, f"{node.symbol} compares numbers")
         b, wrong_b = self.number(node.right, f"{node.symbol} compares numbers")
+        b = self._tied(node, a, b)
         gap = np.abs(a - b) if self.graded else None
         return Truth.of(ORDERS[node.symbol](a, b), _first(wrong_a, wrong_b), gap)
 
     def _equality(self, node: Compare) -> Truth:
         (a, wrong_a), (b, wrong_b) = self.value(node.left), self.value(node.right)
+        if object not in (a.dtype, b.dtype):
+            b = self._tied(node, a, b)
         equal = np.asarray(np.equal(a, b)).astype(bool)
         gap = None if not self.graded else ONE if object in (a.dtype, b.dtype) else np.abs(a - b)
         truth = Truth.of(equal, _first(wrong_a, wrong_b), gap, ONE)
         return truth if node.symbol == "==" else truth.inverse
+
+    def _tied(self, node: Compare, a: Array, b: Array) -> Array:
+        """Return b, but a where a number is computed and both differ only by rounding: 0.1 + 0.2 is 0.3."""
+        computed = [part for part in (node.left, node.right) if isinstance(part, Sum | Negative | Arithmetic | Call)]
+        if not computed:
+            return b
+        gap = np.abs(a - b)
+        near = (gap > 0) & (gap <= NEARLY * (1.0 + np.maximum(np.abs(a), np.abs(b))))
+        if not near.any():
+            return b
+        operations = sum(1 for part in (node.left, node.right) for _ in walk(part))
+        rounding = operations * np.finfo(float).eps * (self._size(node.left) + self._size(node.right))
+        return np.where(near & (gap <= rounding), a, b)
+
+    def _size(self, node: Node) -> Array:
+        """Return how large the numbers are that a number is computed from: it is exact to a part of that."""
+        if isinstance(node, Negative):
+            return self._size(node.item)
+        if isinstance(node, Sum) or (isinstance(node, Call) and node.function != "count"):
+            return reduce(np.add, map(self._size, node.terms if isinstance(node, Sum) else node.items))
+        if isinstance(node, Arithmetic) and node.operator == "multiply":
+            return np.asarray(self._size(node.left) * self._size(node.right))
+        if isinstance(node, Arithmetic) and node.operator == "divide":
+            return np.asarray(self._size(node.left) / np.abs(self.value(node.right)[0]))
+        value, _ = self.value(node)
+        return np.zeros(value.shape) if value.dtype == object else np.abs(value)
 
     def value(self, node: Node) -> tuple[Array, Array]:
         """Return what a node is, as floats or objects, and its error."""
