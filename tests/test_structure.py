@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +256,15 @@ def test_nested_conditions_follow_their_parents() -> None:
         ([Real("x", 0, 1, when={"y": 0.5}), Real("y", 0, 1)], "must be categorical, ordinal, binary or an integer"),
         ([Real("x", 0, 1, when={"y": 3}), Ordinal("y", [1, 2])], "'y' must be one of"),
         ([Binary("x", when={"y": True}), Binary("y", when={"x": True})], "must not go in a circle"),
+        (
+            [
+                Categorical("k", ["a", "b", "c"]),
+                Binary("m", when={"k": ["a", "b"]}),
+                Binary("n", when={"m": True}),
+                Real("x", 0, 1, when={"k": "c", "n": True}),
+            ],
+            "'x' can never be active: its conditions, .* need different values of 'k'",
+        ),
     ],
 )
 def test_conditions_that_cannot_be_are_refused(parameters: list[Any], said: str) -> None:
@@ -383,7 +393,7 @@ def test_what_is_wrong_with_a_composite_is_said() -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"s": MEMBERS[:3]}, "'s' must have 0 to 2 members, not 3"),
         ({"s": ["gold"]}, "'s' has no 'gold', only"),
-        ({"s": "oil"}, "'s' must be a list of members, not 'oil'"),
+        ({"s": "oil"}, r"'s' must be a list of members such as \[.*, \.\.\.\], not 'oil'"),
         ({"s": ["oil", "oil"]}, "an entry twice"),
         ({"m": {"x": 0.3}}, "'m' must add up to 1.0, not 0.3"),
         ({"m": {"x": 0.25, "y": 0.75}}, "'x' must be a multiple of 0.1"),
@@ -449,6 +459,13 @@ def test_a_function_that_fails_is_named_with_its_point() -> None:
         Space([Categorical("k", ["a", "b"]), Real("y", 0, 1, when={"k": "a"})], constraints=[low])
 
 
+@pytest.mark.parametrize("said", [None, 0.5, "no", [True]])
+def test_a_function_that_returns_neither_true_nor_false_is_refused(said: Any) -> None:
+    with pytest.raises(InvalidSpace, match="must return True or False, not " + re.escape(repr(said))):
+        Space([Real("y", 0, 1)], constraints=[lambda point: said])
+    assert {"y": 0.5} in Space([Real("y", 0, 1)], constraints=[lambda point: np.float64(point["y"]) < 0.7, lambda _: 1])
+
+
 def test_a_member_has_a_name_of_its_own() -> None:
     with pytest.raises(InvalidSpace, match=r"'s\.a' is the name of a member and of something else"):
         Space([Subset("s", ["a", "b"]), Binary("s.a")])
@@ -459,6 +476,8 @@ def test_an_order_can_be_constrained_by_its_pairs() -> None:
     assert space.size == 3
     points = [trial.point["order"] for trial in Bounce(space, 3, seed=0).ask(3)]
     assert all(order.index("heat") < order.index("press") for order in points)
+    with pytest.raises(InvalidSpace, match="write not `order: heat before press`"):
+        Space(space.parameters, constraints=["`order: press before heat`"])
 
 
 LAB = """
@@ -517,6 +536,48 @@ def test_the_command_line_adds_corrects_and_refuses_structured_points(bounce: Te
     assert bounce("tell", "lab.toml", "told.csv").code == 0
 
 
+def test_settings_that_were_used_may_switch_others_on_and_off(bounce: Terminal) -> None:
+    (bounce.folder / "lab.toml").write_text(LAB)
+    ideas = "solvent,heat,blend.x,blend.y\nether,,1,0\nwater,35,1,0\nether,,0.5,0.5\n"
+    (bounce.folder / "ideas.csv").write_text(ideas)
+    assert bounce("enqueue", "lab.toml", "ideas.csv").code == 0
+    asked = bounce("ask", "lab.toml", "-n", "3", "--format", "csv").out
+
+    def tell(row: str) -> str:
+        (bounce.folder / "told.csv").write_text(f"id,solvent,heat,value\n{row}\n")
+        said = bounce("tell", "lab.toml", "told.csv", "--as-used")
+        return said.err if said.code else said.out
+
+    assert "told.csv, row 2: the row has no value for 'heat'" in tell("0,water,,1.5")
+    assert "told.csv, row 2: 'heat' must be between 20.0 and 90.0 in steps of 5" in tell("0,water,42,1.5")
+    assert "1 stored" in tell("0,water,40,1.5")
+    assert "told.csv, row 2: 'heat' is inactive here" in tell("1,ether,40,2.5")
+    assert "1 stored" in tell("1,ether,35,2.5")  # the cell as it was printed
+    assert "1 unchanged" in tell("1,ether,35,2.5")
+    assert bounce("correct", "lab.toml", "1", "--set", 'blend={"x": 0.5, "y": 0.5}').code == 0
+    with Study.open(bounce.folder / "lab.db") as study:
+        points = [trial.point for trial in study.trials]
+    assert [point.get("heat") for point in points] == [40.0, None, None]
+    assert len(asked.splitlines()) == 4
+    history = bounce("history", "lab.toml").out
+    assert 'tell trial 0: solvent "ether" -> "water", heat 40.0' in history
+    assert 'tell trial 1: solvent "water" -> "ether", heat 35.0 -> none' in history
+    assert "correct trial 1: blend.x 1.0 -> 0.5, blend.y 0.0 -> 0.5" in history
+
+
+def test_a_point_to_try_that_does_not_fit_is_refused_with_its_row(bounce: Terminal) -> None:
+    (bounce.folder / "lab.toml").write_text(LAB)
+    for row, said in (
+        ("ether,40,0.5,0.5", "'heat' is inactive here"),
+        ("water,40,0.5,", "'blend' must add up to 1.0, not 0.5"),
+    ):
+        (bounce.folder / "ideas.csv").write_text(f"solvent,heat,blend.x,blend.y\nwater,35,1,0\n{row}\n")
+        refused = bounce("enqueue", "lab.toml", "ideas.csv")
+        assert refused.code == 2
+        assert f"ideas.csv, row 3: {said}" in refused.err
+    assert not (bounce.folder / "lab.db").exists()
+
+
 def test_an_argument_of_an_inactive_parameter_is_left_out(tmp_path: Path) -> None:
     command = ["echo", "--solvent={solvent}", "--heat={heat}", "{additives}"]
     text = f"command = {json.dumps(command)}\n{LAB}"
@@ -552,6 +613,10 @@ def test_a_constant_that_a_parameter_never_takes_is_a_typo() -> None:
     with pytest.raises(InvalidSpace, match=r"compares 'k' with 'watr', which is not one of .*did you mean 'water'"):
         Space([Categorical("k", ["water", "oil"])], constraints=["k != 'watr'"])
     Space([Ordinal("n", [1, 2, 4]), Real("x", 0, 1)], constraints=["n in [1, 4]", "x != 0.25"])
+    with pytest.raises(InvalidSpace, match="compares 'f' with 'on', but its value is True or False"):
+        Space([Binary("f")], constraints=["f == 'on'"])
+    with pytest.raises(InvalidSpace, match="compares 'i' with 'high', but its value is a number"):
+        Space([Integer("i", 1, 9)], constraints=["i != 'high'"])
     with pytest.raises(InvalidSpace, match="compares 'n' with 3"):
         Space([Ordinal("n", [1, 2, 4])], constraints=["n in [1, 3]"])
 

@@ -29,8 +29,8 @@ def change(entry: Entry) -> str:
         first, last = after["trials"]
         return f"trial {first}" if first == last else f"trials {first} to {last}"
     if entry.action == "tell":  # the settings that were really used; the trial itself has the rest
-        before, after = before["point"], after["point"]
-    return ", ".join(_differences(before, after)) or "nothing"
+        return ", ".join(_differences(before["point"], after["point"])) or "nothing"
+    return ", ".join(_of_trial(before, after)) or "nothing"
 
 
 def _space_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
@@ -44,12 +44,25 @@ def _space_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     return "; ".join(said)
 
 
-def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+def _of_trial(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what differs in the fields of a trial, and inside those that hold several values."""
+    for name, new in after.items():
+        if isinstance(new, Mapping):
+            yield from _differences(before.get(name) or {}, new)
+        else:
+            yield from _differences({name: before[name]} if name in before else {}, {name: new})
+
+
+def _differences(before: Mapping[str, Any], after: Mapping[str, Any], within: str = "") -> Iterator[str]:
+    """Yield what differs in values by name; a mixture has its components as `name.component`."""
     for name, new in after.items():
         old = before.get(name)
         if isinstance(new, Mapping):
-            yield from _differences(old or {}, new)
+            yield from _differences(old or {}, new, f"{within}{name}.")
         elif name not in before:
-            yield f"{name} {json.dumps(new, ensure_ascii=False)}"
+            yield f"{within}{name} {json.dumps(new, ensure_ascii=False)}"
         elif old != new:
-            yield f"{name} {json.dumps(old, ensure_ascii=False)} -> {json.dumps(new, ensure_ascii=False)}"
+            yield f"{within}{name} {json.dumps(old, ensure_ascii=False)} -> {json.dumps(new, ensure_ascii=False)}"
+    for name, old in before.items():
+        if name not in after:  # it became inactive
+            yield f"{within}{name} {json.dumps(old, ensure_ascii=False)} -> none"

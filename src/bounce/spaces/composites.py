@@ -11,6 +11,7 @@ Shapes: codes (n, k) for n points of k variables.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,10 +59,17 @@ class _Members(Shown):
     def _place(self) -> dict[tuple[type, Scalar], int]:
         return {(type(member), member): i for i, member in enumerate(self._members)}
 
+    @property
+    def _shown(self) -> str:
+        """A list of the first members as a table has it."""
+        return json.dumps(self._members[:3], ensure_ascii=False)[:-1] + (", ...]" if len(self._members) > 3 else "]")
+
     def _places(self, value: Any, what: str) -> list[int]:
         """Return the places of members in the list; refuse what is not a list of distinct members."""
         if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-            raise InvalidPoint(f"{self.name!r} must be a list of {what}, not {value!r}", parameter=self.name)
+            raise InvalidPoint(
+                f"{self.name!r} must be a list of {what} such as {self._shown}, not {value!r}", parameter=self.name
+            )
         given = [plain(item) for item in value]
         unknown = [item for item in given if (type(item), item) not in self._place]
         if unknown:

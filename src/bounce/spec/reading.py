@@ -131,7 +131,7 @@ class Table(Rows):
         if not differing:
             return None
         if trial.state == "pending" and as_used:
-            return folded(self.space, trial.point | {name: used[name] for name in differing})
+            return self._switched(line, trial, {name: used[name] for name in (*differing, *extra)})
         both = ", ".join(f"{n} is {written(used[n])}, not {written(trial.point[n])}" for n in differing)
         raise self._error(
             line,
@@ -142,6 +142,14 @@ class Table(Rows):
                 else f"To correct it: bounce correct STUDY {trial.id} --set NAME=VALUE"
             ),
         )
+
+    def _switched(self, line: int, trial: Trial, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the point that was asked for with other settings, without what they make inactive."""
+        point = folded(self.space, {**trial.point, **settings})
+        kept = self.space.active_names(point) | folded(self.space, settings).keys()
+        point = {name: value for name, value in point.items() if name in kept}
+        self._check(line, point)
+        return point
 
     def _is_asked(self, trial: Trial, name: str, cell: str) -> bool:
         """Return whether a cell is that of the form, which may stand for several choices, such as 1 and "1"."""
@@ -237,7 +245,14 @@ class Table(Rows):
         for line, cells in self._rows(()):
             if cells.get("value", "").strip():
                 raise self._error(line, "a point to try has no value yet: bounce add takes results")
-            found.append((folded(self.space, self._settings(line, cells)), self._notes(cells)))
+            point = folded(self.space, self._settings(line, cells))
+            try:
+                _, known, free = self.space.partial(point)
+                if not free:
+                    self.space.encode([known])
+            except InvalidPoint as error:
+                raise self._error(line, str(error)) from None
+            found.append((point, self._notes(cells)))
         if not found:
             raise self._error(None, "the table has no rows below the header")
         return [point for point, _ in found], [notes for _, notes in found]
