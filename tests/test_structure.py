@@ -688,6 +688,26 @@ def test_a_strongly_restricted_space_is_searched_all_the_same(name: str) -> None
     assert len(set(points)) == 12
 
 
+def test_rare_combinations_of_whole_numbers_are_all_within_reach() -> None:
+    space = Space(
+        [Integer("heads", 1, 1000), Integer("width", 1, 1000), Real("rate", 0, 1), Ordinal("depth", [1, 2, 4])],
+        constraints=["heads * width == 720", "depth != 2"],
+    )
+    drawn = space.sample(200, rng=np.random.default_rng(0))
+    heads = {point["heads"] for point in space.decode(drawn)}
+    assert heads == {n for n in range(1, 721) if 720 % n == 0}
+    result = bounce.minimize(lambda p: abs(p["heads"] - 24) / 24 + (p["rate"] - 0.3) ** 2, space, budget=30, seed=0)
+    assert all(trial.point in space for trial in result.trials)
+    assert result.best is not None
+    assert result.best.point["heads"] == 24
+
+
+def test_a_space_of_rare_combinations_is_exhausted() -> None:
+    space = Space([Integer("a", 1, 1000), Integer("b", 1, 1000)], constraints=["a * b == 96"])
+    result = bounce.minimize(lambda p: float(p["a"]), space, budget=40, seed=0)
+    assert sorted(trial.point["a"] for trial in result.trials) == [n for n in range(1, 97) if 96 % n == 0]
+
+
 def test_a_long_constraint_is_shortened_in_a_message() -> None:
     many = [Binary(f"f{i}") for i in range(60)]
     with pytest.raises(

@@ -251,6 +251,17 @@ class Structure:
             found = np.where(active, found, 0.0 if graded else True)
         return found
 
+    def holds_on(self, expression: Expression, columns: Columns, axes: Sequence[Codes]) -> Mask:
+        """Return where an expression holds on all combinations of codes of the columns that it names."""
+        grids = np.meshgrid(*(np.arange(len(axis)) for axis in axes), indexing="ij")
+        values = {}
+        for name in expression.names:
+            place = int(np.flatnonzero(columns == self._sources[name][0])[0])
+            rows = np.tile(self.rest, (len(axes[place]), 1))
+            rows[:, columns[place]] = axes[place]
+            values[name] = self._values(name, rows, exact=True)[grids[place].ravel()]
+        return expression.holds(values)
+
     def satisfied(self, codes: Codes, *, exact: bool = True) -> Mask:
         """Return which canonical codes satisfy all constraints."""
         good = np.ones(len(codes), dtype=bool)
@@ -343,8 +354,9 @@ class Structure:
         space = self.space
         plain = np.setdiff1d(np.intersect1d(self.constrained, space.combinatorial), self.composite_columns)
         plain = plain[active[plain]]
+        listed = [table.into(np.tile(codes, (PAIRS, 1)), rng=rng) for table in self.walks.listed]
         if len(plain) < 2:
-            return np.empty((0, len(codes)))
+            return np.concatenate([np.empty((0, len(codes))), *listed])
         rows = np.tile(codes, (PAIRS, 1))
         pairs = np.argsort(rng.random((PAIRS, len(plain))), axis=1)[:, :2]
         for place in (0, 1):
@@ -352,7 +364,7 @@ class Structure:
             cards = space.cardinalities[columns]
             shift = 1 + np.floor(rng.random(PAIRS) * (cards - 1))
             rows[np.arange(PAIRS), columns] = (codes[columns] + shift) % cards
-        return rows
+        return np.concatenate([rows, *listed])
 
 
 def _table(variable: Parameter) -> NDArray[Any] | None:

@@ -2,8 +2,8 @@
 
 Where constraints exclude nearly everything, points come from three sources: corners of what the linear constraints
 allow, drawn points that break constraints less and less, and random walks from points that are known. A step changes
-one parameter, or two variables of one constraint so that a sum or a count may stay what it is, or moves all reals and
-brings them back onto the linear constraints.
+one parameter, or two variables of one constraint so that a sum or a count may stay what it is, or all variables of a
+constraint whose combinations are listed, or moves all reals and brings them back onto the linear constraints.
 
 The invariant: `witnesses` and the ends of walks are allowed.
 
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bounce.errors import InvalidSpace
+from bounce.spaces.combinations import Combinations, combinations
 from bounce.spaces.constraints import Constraint, Function
 from bounce.spaces.expressions import Expression
 from bounce.spaces.kinds import Codes, Kind, on_grid
@@ -40,6 +41,7 @@ WALK, LONGEST_WALK = 20, 220  # steps of a walk, and two more for each variable 
 DECADES = 3.0  # a real moves by up to its range, or by up to this many powers of ten less
 TOGETHER = 0.4  # the share of steps that change two variables
 SHOWN = 100  # characters of a constraint in a message
+LISTED = 0.2  # the share of steps that take a listed combination of values, where there are any
 PROJECTED = 0.1  # the share of those that move all reals
 
 
@@ -70,6 +72,12 @@ class Walks:
         expressions = [c for c in self.structure.constraints if isinstance(c, Expression)]
         return Planes.of(expressions, self.structure.variables, self.space.cardinalities)
 
+    @cached_property
+    def listed(self) -> tuple[Combinations, ...]:
+        """The combinations of constraints that allow few, where random points seldom meet them."""
+        scarce = not self.structure.conditioned and len(self._found) < WITNESSES
+        return combinations(self.structure, self._parts) if scarce else ()
+
     # Steps
 
     def _stepped(self, rows: Codes, groups: NDArray[np.intp] | None = None, *, rng: np.random.Generator) -> Codes:
@@ -87,6 +95,10 @@ class Walks:
             )
             moved[:, self.space.reals] = np.clip(moved[:, self.space.reals], 0.0, 1.0)
             stepped[shaken] = self.planes.onto(moved, sweeps=3)
+        if self.listed:
+            drawn = np.where(rng.random(n) < LISTED, rng.integers(0, len(self.listed), n), -1)
+            for i, table in enumerate(self.listed):
+                stepped[drawn == i] = table.into(rows[drawn == i], rng=rng)
         return self.structure.canonical(stepped)
 
     @staticmethod
@@ -224,6 +236,11 @@ class Walks:
         drawn = self.structure.drawn(DRAWN, rng=rng)
         few = drawn[:WITNESSES]
         moved = [self.planes.onto(few, SWEEPS), self.planes.corners(few[:CORNERS], rng=rng)]
+        if self.listed:
+            listed = few
+            for table in self.listed:
+                listed = table.into(listed, rng=rng)
+            moved.append(listed)
         starts = [rows, *map(self.structure.canonical, moved), drawn]
         rows = self._descended(np.concatenate(starts), drawn, rng=rng)
         return self.walked(np.resize(rows, (WITNESSES, len(self.space))), self._length, rng=rng)
