@@ -284,6 +284,10 @@ def test_a_condition_on_itself_or_on_nothing_is_refused() -> None:
 def test_a_space_without_an_allowed_point_names_the_constraint_that_excludes_most() -> None:
     with pytest.raises(InvalidSpace, match=r"'a > 20' excludes most: 100 %"):
         Space([Real("a", 0, 10), Real("b", 0, 10)], constraints=["a + b <= 15", "a > 20"])
+    with pytest.raises(InvalidSpace, match=r"points\. Reals hardly ever meet an equation: allow a difference"):
+        Space([Real("a", -5, 5), Real("b", -5, 5)], constraints=["b == a ** 2"])
+    with pytest.raises(InvalidSpace, match="If you can, write it as an expression"):
+        Space([Real("a", 0, 1)], constraints=[lambda point: point["a"] > 1])
 
 
 def test_a_tiny_allowed_part_is_found_and_searched() -> None:

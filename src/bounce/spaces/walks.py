@@ -12,6 +12,7 @@ Shapes: codes (n, D); G groups, the variables that one constraint names.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -271,8 +272,17 @@ class Walks:
         share, worst = max(judged, key=lambda pair: pair[0])
         raise InvalidSpace(
             f"no point that satisfies all constraints was found. The constraint {_shortened(str(worst))} "
-            f"excludes most: {100 * share:.3g} % of {len(drawn):,} random points"
+            f"excludes most: {100 * share:.3g} % of {len(drawn):,} random points{self._advice(worst)}"
         )
+
+    def _advice(self, constraint: Constraint) -> str:
+        """Return what to do about a constraint that says nothing about the way to where it holds."""
+        if isinstance(constraint, Function):
+            return ". If you can, write it as an expression, which says how far a point is from being allowed"
+        variables = [self.space.variables[j] for j in self.structure.columns_of(constraint).tolist()]
+        if "==" in constraint.text and any(variable.size == math.inf for variable in variables):
+            return ". Reals hardly ever meet an equation: allow a difference, as in 'abs(a * b - 10) <= 0.01'"
+        return ""
 
     @property
     def _patience(self) -> int:
