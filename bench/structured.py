@@ -1,4 +1,4 @@
-"""Measure Bounce on spaces with conditions, constraints, subsets, mixtures and orders, beside random search and TPE.
+"""Measure Bounce beside random search, TPE and SMAC3 on spaces with conditions, constraints, subsets, mixtures, orders.
 
     python bench/structured.py --seeds 0-3 --evaluations 100
     python bench/structured.py --problems pipeline-wine --methods bounce,tpe,random
@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from bounce import Bounce, Categorical, Mixture, Permutation, Real, Space, Subset, baselines
+from bounce import Bounce, Categorical, Integer, Mixture, Permutation, Real, Space, Subset, baselines
 from bounce.errors import InvalidSpace
 from quality import numbers
 from tasks.learning import Pipeline
@@ -105,6 +105,37 @@ def reaction() -> Problem:
     return Problem(Space(parameters, constraints=constraints), objective)
 
 
+def coupling() -> Problem:
+    """Return a coupling reaction with pairs of choices that are forbidden: what SMAC3 takes too."""
+    rng = np.random.default_rng(4)
+    names = {
+        "solvent": ["water", "ethanol", "toluene", "ether", "DMF"],
+        "catalyst": ["Pd", "Ni", "Cu", "Fe"],
+        "ligand": ["none", "PPh3", "XPhos", "SPhos"],
+        "base": ["KOH", "K2CO3", "NEt3", "none"],
+        "vessel": ["glass", "steel", "PTFE"],
+    }
+    constraints = [
+        "not (solvent == 'water' and catalyst in ['Pd', 'Ni'])",
+        "not (solvent == 'ether' and vessel == 'PTFE')",
+        "ligand == 'none' or catalyst != 'Fe'",
+        "not (base == 'KOH' and vessel == 'glass')",
+        "base != 'none' or solvent in ['water', 'DMF']",
+    ]
+    alone = {name: dict(zip(values, rng.normal(size=len(values)), strict=True)) for name, values in names.items()}
+    heat = dict(zip(names["solvent"], rng.random(5), strict=True))
+
+    def objective(point: Point) -> float:
+        chosen = sum(alone[name][point[name]] for name in names)
+        pair = 1.5 * (point["catalyst"] == "Pd" and point["ligand"] == "XPhos")
+        apart = (point["heat"] - heat[point["solvent"]]) ** 2 + (math.log10(point["dose"]) + 1) ** 2 / 4
+        return float(chosen - pair + 4.0 * apart + (point["hours"] - 8) ** 2 / 50)
+
+    parameters: list[Any] = [Categorical(name, values) for name, values in names.items()]
+    parameters += [Real("heat", 0, 1), Real("dose", 1e-3, 1, log=True), Integer("hours", 1, 24)]
+    return Problem(Space(parameters, constraints=constraints), objective)
+
+
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "pipeline-wine": lambda: pipeline("wine"),
     "pipeline-iris": lambda: pipeline("iris"),
@@ -112,6 +143,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "blend": blend,
     "tour": tour,
     "reaction": reaction,
+    "coupling": coupling,
 }
 
 
@@ -137,7 +169,9 @@ def run(problem: Problem, method: str, seed: int, evaluations: int) -> list[floa
 def main(
     seeds: Annotated[str, typer.Option(help="Such as 0-3.")] = "0-3",
     evaluations: Annotated[int, typer.Option(min=25, help="Evaluations per run.")] = 100,
-    methods: Annotated[str, typer.Option(help="Comma-separated: bounce, flat, tpe, random.")] = "bounce,tpe,random",
+    methods: Annotated[
+        str, typer.Option(help="Comma-separated: bounce, flat, tpe, smac, random.")
+    ] = "bounce,tpe,random",
     problems: Annotated[str, typer.Option(help="Comma-separated names; all by default.")] = ",".join(PROBLEMS),
 ) -> None:
     """Print a table."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from bounce import Integer, InvalidInput, InvalidTell, NothingToAsk, Real, Space, baselines
+from bounce import (
+    Binary,
+    Categorical,
+    Integer,
+    InvalidInput,
+    InvalidSpace,
+    InvalidTell,
+    NothingToAsk,
+    Ordinal,
+    Real,
+    Space,
+    Subset,
+    baselines,
+)
 from bounce.baselines.baseline import INITIAL, codes_of, values_of
 from spaces import binary, generators, mixed, spaces
 
@@ -86,6 +100,59 @@ def test_it_may_start_with_more_points(name: str) -> None:
     assert [trial.point for trial in first] == space.decode(baselines.initial_points(space, 3, 12))
     optimizer.tell(first, [weight(space)(trial.point) for trial in first])
     assert optimizer.ask()[0].point in space
+
+
+FAMILIES = Space(
+    [
+        Categorical("family", ["forest", "svm", "net"]),
+        Integer("trees", 10, 500, step=10, when={"family": "forest"}),
+        Categorical("kernel", ["rbf", "poly", "linear"], when={"family": "svm"}),
+        Real("gamma", 1e-4, 1, log=True, when={"kernel": ["rbf", "poly"]}),
+        Integer("degree", 2, 5, when={"family": "svm", "kernel": "poly"}),
+        Ordinal("width", [16, 32, 64], when={"family": "net"}),
+        Binary("scaled"),
+        Real("rate", 0, 1),
+    ]
+)
+ALLOWED = [
+    "not (family == 'svm' and not scaled)",
+    "kernel != 'poly' or degree < 5",
+    "not (scaled and width == 64)",
+    "scaled or width in [32, 64]",
+    "family != 'forest' or scaled",  # so the first value of all is forbidden
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [each for each in EACH if each.values in (("tpe",), ("smac",))])
+def test_conditions_are_passed_on(name: str) -> None:
+    optimizer = run(name, FAMILIES, 30, 0, lambda point: point["rate"] - len(point))
+    assert all(trial.point in FAMILIES for trial in optimizer.trials)
+    assert len({trial.point["family"] for trial in optimizer.trials}) == 3
+    assert {"trees", "gamma", "width"} <= {name for trial in optimizer.trials for name in trial.point}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [each for each in EACH if each.values == ("smac",)])
+def test_forbidden_combinations_are_passed_on(name: str) -> None:
+    space = Space(FAMILIES.parameters, constraints=ALLOWED)
+    optimizer = run(name, space, 40, 0, lambda point: point["scaled"] + point["rate"])  # which leads to what is not
+    assert all(trial.point in space for trial in optimizer.trials)
+    assert optimizer.best is not None
+    assert not optimizer.best.point["scaled"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [each for each in EACH if each.values == ("smac",)])
+@pytest.mark.parametrize(
+    "constraint", ["rate <= 0.5", "trees * rate <= 9", "kernel == 'rbf' or rate < 0.5", lambda point: point["scaled"]]
+)
+def test_other_constraints_are_refused_by_name(name: str, constraint: Any) -> None:
+    said = "function" if callable(constraint) else constraint
+    with pytest.raises(InvalidSpace, match=f"takes only constraints that forbid .*{re.escape(said)}"):
+        baselines.make(name, Space(FAMILIES.parameters, constraints=[constraint]), 30, 0)
+    with pytest.raises(InvalidSpace, match="takes no subsets: choose 'bounce' or 'random'"):
+        baselines.make(name, Space([Subset("s", ["a", "b"])]), 30, 0)
 
 
 @pytest.mark.slow

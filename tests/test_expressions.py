@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import operator
 import pickle
@@ -291,6 +292,41 @@ def test_names_may_be_anything_in_backquotes_and_words_of_python() -> None:
 def test_compared_lists_the_constants_of_a_parameter() -> None:
     text = "not (s == 'a' and x in [1, -2]) or 'b' != s"
     assert Expression.parse(text, NAMES).compared == {"s": ("a", "b"), "x": (1, -2)}
+
+
+DOMAINS: dict[str, list[Any]] = {"x": [1, 2, 3], "s": ["a", "b", 2], "f": [False, True]}
+
+
+@pytest.mark.parametrize(
+    ("text", "forbidden"),
+    [
+        ("not (x == 1 and s == 'b')", [{"x": (1,), "s": ("b",)}]),
+        ("x != 1 or s != 'b'", [{"x": (1,), "s": ("b",)}]),
+        ("not (x == 1 and s in ['a', 2] and f)", [{"x": (1,), "s": ("a", 2), "f": (True,)}]),
+        ("x <= 2 and (f or s == 'a')", [{"x": (3,)}, {"f": (False,), "s": ("b", 2)}]),
+        ("not (x < 3 and x > 1 and not f)", [{"x": (2,), "f": (False,)}]),
+        ("x ** 2 < 20 or f", []),
+        ("x == s", None),
+        ("x + y <= 3 or f", None),
+        ("count(f, g) <= 1", None),
+        ("y <= 1 or f", None),
+        ("1 / (x - 1) < 3 or f", None),
+    ],
+)
+def test_forbidden_combinations_of_values_are_told_apart(text: str, forbidden: Any) -> None:
+    expression = Expression.parse(text, NAMES)
+    assert expression.forbidden(DOMAINS) == forbidden
+    for x, s, f in itertools.product(*DOMAINS.values()) if forbidden is not None else ():
+        point = {"x": x, "s": s, "f": f}
+        columns = {"x": np.array([x]), "s": np.array([s], dtype=object), "f": np.array([f])}
+        hit = any(all(point[name] in values for name, values in case.items()) for case in forbidden)
+        assert expression.holds(columns).tolist() == [not hit]
+
+
+def test_too_many_forbidden_combinations_are_not_listed() -> None:
+    names = [f"s{i}" for i in range(9)]
+    text = "not (" + " and ".join(f"({a} == 1 or {b} == 2)" for a in names for b in names if a != b) + ")"
+    assert Expression.parse(text, names).forbidden({name: [1, 2, 3] for name in names}) is None
 
 
 def test_a_long_sum_is_one_level_deep() -> None:

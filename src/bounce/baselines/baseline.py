@@ -35,16 +35,20 @@ def initial_points(space: Space, seed: int, n: int = INITIAL) -> Codes:
 
 
 def values_of(space: Space, row: Codes) -> list[Any]:
-    """Convert codes to what packages accept: numbers or rungs, and positions in lists for all others."""
-    point = space.decode(row[None])[0]
-    values: list[Any] = []
-    for parameter, code in zip(space.parameters, row, strict=True):
-        scale: Any = parameter
-        if is_stepped(parameter):
-            values.append(scale.rung_at(code))
-        else:
-            values.append(point[scale.name] if scale.type in ("real", "integer") else int(code))
-    return values
+    """Convert codes to what packages accept: numbers or rungs, and positions in lists; None for what is inactive."""
+    active = space.decode(row[None])[0].keys()
+    return [
+        value_of(parameter, code) if parameter.name in active else None
+        for parameter, code in zip(space.parameters, row, strict=True)
+    ]
+
+
+def value_of(parameter: Parameter, code: float) -> Any:
+    """Convert the code of a parameter to what packages accept."""
+    scale: Any = parameter
+    if is_stepped(parameter):
+        return scale.rung_at(code)
+    return scale.decode(code) if scale.type in ("real", "integer") else int(code)
 
 
 def is_stepped(parameter: Parameter) -> bool:
@@ -53,18 +57,24 @@ def is_stepped(parameter: Parameter) -> bool:
 
 
 def codes_of(space: Space, values: Sequence[Any]) -> Codes:
-    """Convert values on the packages' scales to codes; clip a number that rounding moved out of its range."""
-    codes = []
-    for parameter, value in zip(space.parameters, values, strict=True):
-        scale: Any = parameter
-        if is_stepped(parameter):
-            first, last = scale.rungs
-            codes.append(scale.code_at(min(max(round(value), first), last)))
-        elif parameter.type in ("real", "integer"):
-            codes.append(parameter.encode(min(max(value, scale.low), scale.high)))
-        else:
-            codes.append(float(value))
-    return np.array(codes)
+    """Convert values on the packages' scales to codes; clip a number that rounding moved out of its range.
+
+    None stands for an inactive parameter.
+    """
+    rest = np.zeros(len(space)) if space.structure is None else space.structure.rest
+    pairs = zip(space.parameters, values, rest, strict=True)
+    return np.array([own if value is None else code_of(parameter, value) for parameter, value, own in pairs])
+
+
+def code_of(parameter: Parameter, value: Any) -> float:
+    """Convert what a package says of a parameter to its code."""
+    scale: Any = parameter
+    if is_stepped(parameter):
+        first, last = scale.rungs
+        return float(scale.code_at(min(max(round(value), first), last)))
+    if parameter.type in ("real", "integer"):
+        return float(parameter.encode(min(max(value, scale.low), scale.high)))
+    return float(value)
 
 
 def require(name: str, *modules: str) -> None:

@@ -16,12 +16,12 @@ import math
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bounce.errors import InvalidSpace
+from bounce.spaces.cases import Case, Domains, cases
 from bounce.spaces.grammar import (
     ORDERS,
     Arithmetic,
@@ -37,7 +37,7 @@ from bounce.spaces.grammar import (
     walk,
 )
 from bounce.spaces.reader import Reader
-from bounce.spaces.truth import SMALLEST_VIOLATION, UNDEFINED_VIOLATION, Array, Rows
+from bounce.spaces.truth import SMALLEST_VIOLATION, UNDEFINED_VIOLATION, Array, Rows, column
 from bounce.trial import Scalar
 
 Truths = NDArray[np.bool_]
@@ -113,7 +113,7 @@ class Expression:
         missing = sorted(self.names - columns.keys())
         if missing:
             raise InvalidSpace(f"the constraint {self.text!r} needs a column for {missing}", key="constraints")
-        arrays = {name: _array(columns[name]) for name in sorted(self.names)}
+        arrays = {name: column(columns[name]) for name in sorted(self.names)}
         n = len(next(iter(columns.values())))
         if active is None:
             missed = [np.asarray(np.equal(a, NONE)).astype(bool) for a in arrays.values() if a.dtype == object]
@@ -135,6 +135,14 @@ class Expression:
         lack[applies] = np.broadcast_to(truth.lack, (m,))
         lack = np.where(np.isfinite(lack), lack, UNDEFINED_VIOLATION)
         return held, np.where(held, 0.0, np.maximum(lack, SMALLEST_VIOLATION))
+
+    def forbidden(self, domains: Domains) -> list[Case] | None:
+        """Return what it forbids: combinations of values, one of each name. A point must not have all of one.
+
+        `domains` has the values of parameters with few of them. None if it relates parameters otherwise, or forbids too
+        many combinations.
+        """
+        return cases(self._root, self.text, domains, wanted=False)
 
     def linear(self) -> tuple[dict[str, float], float] | None:
         """Return a and b if this is one linear inequality a·x <= b (< counts as <=), else None."""
@@ -213,9 +221,3 @@ def _scaled(form: dict[str, float] | None, factor: float) -> dict[str, float] | 
 
 def _added(a: dict[str, float], b: dict[str, float], factor: float) -> dict[str, float]:
     return a | {name: a.get(name, 0.0) + factor * slope for name, slope in b.items()}
-
-
-def _array(given: Any) -> Array:
-    """Return a column as floats, or as objects if it may hold strings or None."""
-    array = np.asarray(given)
-    return array.astype(np.float64, copy=False) if array.dtype.kind in "fiub" else array.astype(object, copy=False)

@@ -229,6 +229,12 @@ class Rows:
         return np.where(bad, len(self.sentences) + 1, 0)
 
 
+def column(given: Any) -> Array:
+    """Return values as floats, or as objects if they may be strings or None."""
+    array = np.asarray(given)
+    return array.astype(np.float64, copy=False) if array.dtype.kind in "fiub" else array.astype(object, copy=False)
+
+
 def _first(a: Array, b: Array) -> Array:
     """Return the first error of two."""
     if a is NO_ERROR or b is NO_ERROR:

@@ -6,13 +6,10 @@ ordinals, so ordered lists are passed as integers; binary variables are categori
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from bounce.baselines.baseline import INITIAL, Baseline, codes_of, is_stepped, quiet, require, values_of
+from bounce.baselines.baseline import INITIAL, Baseline, code_of, codes_of, is_stepped, quiet, require, values_of
 from bounce.spaces.kinds import Codes
 from bounce.spaces.space import Space
 
@@ -48,15 +45,13 @@ class OptunaBaseline(Baseline):
             open_.remove(j)
             if self.space.structure.active(codes[None])[0, j]:  # type: ignore[union-attr]
                 value = trial._suggest(str(j), self._distributions[str(j)])
-                codes[j] = codes_of(Space([replace(self.space.parameters[j], when=None)]), [value])[0]
+                codes[j] = code_of(self.space.parameters[j], value)
         return codes, trial
 
     def _given(self, row: Codes) -> Any:
         if self.space.structure is not None:
-            active = self.space.structure.active(row[None])[0]
-            alone = [Space([replace(p, when=None)]) for p in self.space.parameters]
-            known = {str(j): values_of(alone[j], row[j : j + 1])[0] for j in np.flatnonzero(active).tolist()}
-            self._study.enqueue_trial(known)
+            values = values_of(self.space, row)
+            self._study.enqueue_trial({str(j): value for j, value in enumerate(values) if value is not None})
             return self._branched()[1]
         values = values_of(self.space, row)
         self._study.enqueue_trial(dict(zip(self._distributions, values, strict=True)))
