@@ -20,6 +20,7 @@ from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from bounce.optimizer.densities import importances
 from bounce.optimizer.importance import Importance
+from bounce.optimizer.looks import Look
 from bounce.optimizer.sensitivity import Sample, averaged, codes_at, design
 
 MIXED = Space(
@@ -235,3 +236,31 @@ def test_the_command_refuses_a_study_without_values(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["importance", str(tmp_path / "new.db")])
     assert result.exit_code != 0
     assert "at least 8 values" in str(result.exception)
+
+
+def test_what_is_idle_only_where_the_search_settled_is_not_called_inert() -> None:
+    """Of x·y, y does nothing where x is 0, which is where nearly all results are."""
+    names = ["x", "y", *(f"z{i}" for i in range(6))]
+    space = Space([Real(name, 0, 1) for name in names])
+    rng = np.random.default_rng(0)
+    anywhere, settled = rng.random((16, 8)), rng.random((84, 8)) * ([0.0] + [1.0] * 7)
+    optimizer = Bounce(space, 10, seed=0)
+    points = space.decode(np.concatenate([anywhere, settled]))
+    optimizer.add(points, [point["x"] * (1 + point["y"]) + 0.5 * point["z0"] ** 2 for point in points])
+    found = optimizer.importance()
+    assert found is not None
+    assert found["y"].total_interval[1] < 0.02  # by all results together
+    assert found["y"].verdict != "inert"
+    assert all(found[f"z{i}"].verdict == "inert" for i in (3, 4, 5))
+
+
+def test_observations_that_are_spread_out_leave_out_what_others_tell() -> None:
+    space = Space([Real("x", 0, 1), Real("y", 0, 1)])
+    rng = np.random.default_rng(1)
+    codes = np.concatenate([0.01 * rng.random((40, 2)), rng.random((10, 2))])
+    hyper = Hyper(np.array([]), np.array([0.3, 0.3]), 1.0, 1e-3, 0.5)
+    look = Look(GP.at(Kernel(space, hyper), Points(codes)), np.arange(50.0))
+    few, more = look.spread([8, 12])
+    assert set(few) <= set(more)
+    assert (np.diff(more) > 0).all()
+    assert (more < 40).sum() <= 3  # of 40 results in one place

@@ -2,8 +2,9 @@
 
 From the model: a process is fitted to all results in the input space, and the variance of its mean over the whole space
 is shared among the parameters (`sensitivity`). How sure that is follows from functions drawn from the same process.
-From the data alone: what the best trials have in common (`densities`). The invariant: nothing changes, and the same
-trials give the same answer.
+Whether a parameter does nothing anywhere, or only where the search has settled, is looked at again in fewer results
+that are spread out (`looks`). From the data alone: what the best trials have in common (`densities`). The invariant:
+nothing changes, and the same trials give the same answer.
 
 Shapes: codes (n, D); functions (n, 1 + s), the posterior mean first.
 """
@@ -11,22 +12,19 @@ Shapes: codes (n, D); functions (n, 1 + s), the posterior mean first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bounce.gp.fit import cold, fit, noise_of
-from bounce.gp.kernels import Kernel
-from bounce.gp.linalg import Array, inverse, solve
+from bounce.gp.linalg import Array
 from bounce.gp.paths import Paths
 from bounce.gp.points import Points
-from bounce.gp.posterior import GP
-from bounce.gp.targets import Scale, targets
-from bounce.method import Method
+from bounce.gp.targets import Scale
 from bounce.optimizer.densities import importances
+from bounce.optimizer.looks import Look, plain
 from bounce.optimizer.model import Data, errors_of
 from bounce.optimizer.options import Options
 from bounce.optimizer.sensitivity import Sample, averaged, codes_at, design
@@ -54,7 +52,7 @@ BAND = (0.05, 0.95)  # the quantiles that intervals show
 INERT = 0.02  # a parameter that explains less of the variance for sure does not matter
 CHANCE = 0.05  # unless the data of a parameter that does not matter look like its data less often than this
 POOR = 0.5  # the quality below which a model has no verdicts
-NOISE = 1e-3  # the least noise variance: what the model leaves to details near the best point
+PARTS = (0.25, 1 / 3, 0.5)  # of the observations, spread out, in which what seems inert is looked at again
 
 
 @dataclass(frozen=True)
@@ -75,8 +73,8 @@ class Influence:
     """How often the data of a parameter that does not matter would look as important: a p-value."""
     verdict: Verdict
     """`matters` if the interval of its total begins above 0.02; `inert` if the interval ends below 0.02, its part of
-    what the model does not predict included, and the data alone say nothing else (`chance` above 0.05); otherwise, and
-    if the quality of the model is below 0.5, `unclear`."""
+    what the model does not predict included, if models of fewer results that are spread out agree, and the data alone
+    say nothing else (`chance` above 0.05); otherwise, and if the quality of the model is below 0.5, `unclear`."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ def importance_of(
 
     `first` is the embedding of the first stage, if it is known, and `now` that of the present one.
     """
-    method, sign = _global(options.method), options.sign
+    method, sign = plain(options.method), options.sign
     if best_of(records, sign) is None:
         return None
     found, values = evidence(records, None, sign, method)
@@ -175,10 +173,14 @@ def importance_of(
     data = Data(space, Points(codes), values, done, np.array([record.tell for record in found]), errors_of(found))
     rng = np.random.default_rng(options.seed)
     rows = _spread(values, done)
-    paths, quality = _functions(data, rows, options, rng=rng)
+    whole = Look.at(data, rows, options)
+    parts = whole.spread([min(len(rows), max(FEWEST, round(share * len(rows)))) for share in PARTS])
+    looks = [Look.at(data, rows[part], options) for part in parts if np.ptp(values[rows[part]]) > 0]
+    paths = Paths(whole.gp, whole.y, FUNCTIONS, rng=rng, mean=whole.mean)
     own = importances(space, codes, values, BEST, rng=rng)
     scale = Scale.of(values[rows], method)
-    return _Study(space, paths, scale, sign, rng).importance(own, (first, now), len(rows), quality)
+    study = _Study(space, paths, tuple(looks), scale, sign, rng)
+    return study.importance(own, (first, now), len(rows), whole.quality)
 
 
 def _spread(values: Array, done: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -189,37 +191,14 @@ def _spread(values: Array, done: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.union1d(np.linspace(0, len(values) - 1, MOST - 1).astype(np.intp), [best])
 
 
-def _global(method: Method) -> Method:
-    """Return how to model values over the whole space: as they are, since those far from the best one count too.
-
-    Failed trials have no value, so they say nothing about how it varies.
-    """
-    floor = max(NOISE, method.noise_floor)
-    plain = replace(method, lengthscales="per-bin", mean="constant", targets="raw", failures="ignored")
-    return replace(plain, noise_floor=floor, real_noise_floor=floor)
-
-
-def _functions(
-    data: Data, rows: NDArray[np.intp], options: Options, *, rng: np.random.Generator
-) -> tuple[Paths, float]:
-    """Fit a process with a lengthscale for each variable; return functions of it, and how well it predicts."""
-    method = _global(options.method)
-    space, y = data.latent, targets(data.values[rows], method)
-    known, fixed = data.noise(rows, method, options.noise)
-    points = data.points[rows]
-    hyper = fit(space, points, y, [cold(space)], method, known=known, fixed=fixed)
-    gp = GP.at(Kernel(space, hyper), points, None if known is None else noise_of(hyper, known))
-    mean = gp.mean(y)
-    left_out = solve(gp.factor, (y - mean)[:, None])[:, 0] / np.diag(inverse(gp.factor))
-    return Paths(gp, y, FUNCTIONS, rng=rng, mean=mean), 1.0 - float(np.mean(left_out**2) / y.var())
-
-
 @dataclass(frozen=True, eq=False)
 class _Study:
     """Functions of a space, in units of targets, and what turns these into the user's."""
 
     space: Space
     paths: Paths
+    looks: tuple[Look, ...]
+    """The same fitted to fewer results that are spread out."""
     scale: Scale
     sign: float
     rng: np.random.Generator
@@ -235,10 +214,13 @@ class _Study:
         space = self.space
         size = int(np.clip(2 ** int(np.log2(ROWS / (len(space) + 2))), *SIZES))
         sample = Sample(self.paths, *design(space, size, rng=self.rng))
-        alone, total = sample.indices([np.array([i]) for i in range(len(space))])
+        each = [np.array([i]) for i in range(len(space))]
+        alone, total = sample.indices(each)
+        again = [Sample(look, sample.a, sample.b).indices(each)[1][:, 0] for look in self.looks]
+        elsewhere = np.max([np.zeros(len(space)), *again], axis=0)
         order = np.argsort(-total[:, 0], kind="stable")
         parameters = tuple(
-            self._influence(i, alone[i], total[i], (float(own[0][i]), float(own[1][i])), quality)
+            self._influence(i, alone[i], total[i], tuple(float(x[i]) for x in (elsewhere, *own)), quality)
             for i in order.tolist()
         )
         pairs = self._pairs(sample, order[:PAIRED].tolist())
@@ -248,11 +230,11 @@ class _Study:
         bins = self._bins(sample, *embeddings)
         return Importance(parameters, pairs, {e.name: e for e in effects}, surfaces, bins, observations, quality)
 
-    def _influence(self, i: int, first: Array, total: Array, own: tuple[float, float], quality: float) -> Influence:
-        interval, (data, chance) = _interval(total), own
+    def _influence(self, i: int, first: Array, total: Array, own: tuple[float, ...], quality: float) -> Influence:
+        interval, (elsewhere, data, chance) = _interval(total), own
         hidden = (1.0 - quality) / len(self.space)  # what the model does not predict, shared evenly
         verdict: Verdict = "unclear"
-        if quality >= POOR and interval[1] + hidden < INERT and chance > CHANCE:
+        if quality >= POOR and max(interval[1] + hidden, elsewhere) < INERT and chance > CHANCE:
             verdict = "inert"
         elif quality >= POOR and interval[0] >= INERT:
             verdict = "matters"
