@@ -77,6 +77,16 @@ def test_the_first_five_points_are_those_of_the_seed(name: str) -> None:
     assert not np.array_equal(baselines.initial_points(space, 3), baselines.initial_points(space, 4))
 
 
+def test_the_first_points_are_distinct_in_small_spaces() -> None:
+    """As many as there are; a space whose points are distinct anyway keeps those it had."""
+    small, tiny, large = binary(3), binary(2), mixed(2)
+    for seed in range(20):
+        assert len(np.unique(baselines.initial_points(small, seed), axis=0)) == INITIAL
+        assert len(np.unique(baselines.initial_points(tiny, seed), axis=0)) == 4
+        drawn = large.sample(INITIAL, rng=np.random.default_rng([seed, INITIAL]))
+        np.testing.assert_array_equal(baselines.initial_points(large, seed), drawn)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EACH)
 def test_it_may_start_with_more_points(name: str) -> None:

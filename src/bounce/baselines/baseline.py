@@ -26,12 +26,21 @@ from bounce.spaces.space import Space
 from bounce.trial import Trial, finite, is_single, listed
 
 INITIAL = 5
+REDRAWS = 64  # of points that come twice, in small spaces
 SEEDS = 2**32  # of the legacy numpy generators in the packages
 
 
 def initial_points(space: Space, seed: int, n: int = INITIAL) -> Codes:
-    """Return the points that every baseline evaluates first with this seed, drawn uniformly."""
-    return space.sample(n, rng=np.random.default_rng([seed, n]))
+    """Return the points that every baseline evaluates first with this seed: uniform, and distinct if n points exist."""
+    rng = np.random.default_rng([seed, n])
+    rows = space.sample(n, rng=rng)
+    for _ in range(REDRAWS):
+        _, first = np.unique(np.array(space.keys(rows)), return_index=True)
+        if len(first) >= min(n, space.size):
+            break
+        again = np.setdiff1d(np.arange(n), first)
+        rows[again] = space.sample(len(again), rng=rng)
+    return rows
 
 
 def values_of(space: Space, row: Codes) -> list[Any]:
