@@ -26,7 +26,7 @@ from bounce.paper.audit import Disguise, Report, Source, permutation_test
 from bounce.paper.claims import FAILS, HOLDS, MISSING, OPEN, Verdict, check
 from bounce.paper.figures import Curve, Figure, Method, chosen, figures
 from bounce.paper.traces import FIELDS, Trace, read
-from bounce.report.figures import _curves, audited, draw, summary
+from bounce.report.figures import _ANALYSES, _curves, audited, draw, summary
 from bounce.study.lock import Lock
 from spaces import binary, spaces
 from terminal import typed
@@ -267,6 +267,26 @@ def test_a_figure_is_drawn_with_its_repetitions_and_its_summary(tmp_path: Path) 
     first = [read(runs.path_for(tmp_path / "runs", small().curves()[0], seed)).best for seed in range(2)]
     assert kept[0]["mean"] == pytest.approx(np.mean(first, axis=0).tolist(), rel=1e-5)
     assert draw(small(), lambda curve: [], tmp_path) == []
+
+
+def test_a_curve_has_one_line_in_the_legend_with_the_fewest_and_the_most_repetitions() -> None:
+    figure = Figure(99, "x", ("a", "b"), methods=(BOUNCE, RANDOM), versions=("original",))
+    numbers = {("a", "bounce"): 3, ("b", "bounce"): 10, ("a", "random"): 2, ("b", "random"): 2}
+    shown = [
+        (curve, summary(curve, traces([1.0] * numbers[curve.problem, curve.method.key]))) for curve in figure.curves()
+    ]
+    (legend,) = _curves(figure, shown).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["Bounce (3 to 10)", "Random search (2)"]
+
+
+@pytest.mark.parametrize("number", [18, 19, 20, 21])
+def test_a_title_is_not_wider_than_its_picture(number: int) -> None:
+    picture = _ANALYSES[figures()[number].analysis or ""](figures()[number], lambda curve: [])
+    picture.draw_without_rendering()
+    (title,) = picture.texts
+    extent = title.get_window_extent()
+    assert picture.bbox.x0 <= extent.x0
+    assert extent.x1 <= picture.bbox.x1
 
 
 @pytest.mark.parametrize("number", [18, 19, 20, 21])
