@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from bounce import Integer, InvalidInput, InvalidTell, NothingToAsk, Real, Space, baselines
+from bounce import Integer, InvalidInput, InvalidSpace, InvalidTell, NothingToAsk, Real, Space, baselines
 from bounce.baselines.baseline import INITIAL, codes_of, values_of
 from spaces import binary, generators, mixed, spaces
 
@@ -160,6 +161,8 @@ def test_a_missing_package_is_said_with_what_to_install(name: str, monkeypatch: 
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"no baseline 'bodu'; did you mean 'bodi'\? The names are random, tpe"):
         baselines.make("bodu", binary(3), 10, 0)
+    with pytest.raises(InvalidInput, match=r"no baseline \['bodi'\]"):
+        baselines.make(["bodi"], binary(3), 10, 0)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match=r"no baseline 'xyz'\. The names are random, tpe"):
         baselines.make("xyz", binary(3), 10, 0)
 
@@ -237,6 +240,36 @@ def test_wrong_tells_and_asks_are_refused() -> None:
     optimizer.tell(trials[1], 0.5)
     assert optimizer.best is not None
     assert optimizer.best.id == 1
+
+
+@pytest.mark.parametrize("name", ["random", "casmopolitan"])
+def test_trials_are_named_by_any_whole_number_and_others_are_refused_before_anything_changes(name: str) -> None:
+    optimizer = baselines.make(name, binary(8), 9, 0)
+    trials = optimizer.ask(2)
+    for wrong in (0.0, "0", None, {"x0": 1}):
+        with pytest.raises(InvalidTell, match=re.escape(f"a trial or its id is needed, not {wrong!r}")):
+            optimizer.tell(wrong, 1.0)
+    with pytest.raises(InvalidTell, match="no pending trial True"):
+        optimizer.tell(True, 1.0)
+    other = baselines.make(name, binary(8), 9, 1).ask(2)
+    with pytest.raises(InvalidTell, match="trial 1 has another point here: it belongs to another run"):
+        optimizer.tell([trials[0], other[1]], [1.0, 2.0])
+    optimizer.tell(np.arange(2), np.array([1.0, 2.0], dtype=np.float32))
+    assert [trial.value for trial in optimizer.trials] == [1.0, 2.0]
+    assert optimizer.ask()[0].id == 2
+
+
+@pytest.mark.parametrize("name", ["random", "pr", "bodi"])
+def test_limits_on_outcomes_are_refused_since_they_would_be_ignored(name: str) -> None:
+    space = Space([Real("a", 0, 1), Integer("n", 0, 3)], outcomes=["strength >= 3"])
+    with pytest.raises(InvalidSpace, match=f"^{name} takes no limits on outcomes: choose 'bounce'$"):
+        baselines.make(name, space, 10, 0)
+
+
+def test_a_structure_is_refused_by_the_name_of_the_method() -> None:
+    space = Space([Real("a", 0, 1), Real("b", 0, 1)], constraints=["a + b <= 1"])
+    with pytest.raises(InvalidSpace, match=r"^pr takes no constraints: choose 'bounce' or 'random'$"):
+        baselines.make("pr", space, 10, 0)
 
 
 def test_no_package_is_imported_before_it_is_used() -> None:

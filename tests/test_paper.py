@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bounce import InvalidInput, Space, baselines
+from bounce import InvalidInput, InvalidSpace, Real, Space, baselines
 from bounce.cli import running
 from bounce.cli.verdicts import as_text
 from bounce.paper import audit, claims, runs
@@ -367,6 +367,11 @@ def test_what_cannot_be_audited_is_refused() -> None:
         ):
             with pytest.raises(InvalidInput, match=said):
                 audit.audit(Source("labs10"), [method], executor, budget=5, repetitions=4, changes=changes)
+
+
+def test_a_space_that_a_disguise_cannot_show_is_refused() -> None:
+    with pytest.raises(InvalidSpace, match="an audit takes no conditions, constraints, outcomes"):
+        Disguise.none(Space([Real("a", 0, 1)], outcomes=["strength >= 3"]))
 
 
 def test_a_misspelt_name_is_refused_before_a_progress_bar_appears(

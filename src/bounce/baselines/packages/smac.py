@@ -21,6 +21,8 @@ from bounce.spaces.space import Space
 class Smac(Baseline):
     """A facade of SMAC3, asked and told."""
 
+    name = "smac"
+
     def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
         require("smac", "smac")
         from ConfigSpace import ConfigurationSpace
