@@ -279,6 +279,17 @@ def test_a_curve_has_one_line_in_the_legend_with_the_fewest_and_the_most_repetit
     assert [text.get_text() for text in legend.get_texts()] == ["Bounce (3 to 10)", "Random search (2)"]
 
 
+def test_a_picture_shows_where_methods_end_and_not_the_first_values_of_a_short_run() -> None:
+    figure = Figure(99, "x", ("a",), methods=(BOUNCE,), versions=("original",))
+    row = dict.fromkeys(FIELDS, 0) | {"point": {}, "state": "done"}
+    falling = [
+        Trace(Path("x-seed0.jsonl"), [row | {"value": value} for value in [100.0, 50.0, 3.0, 3.0, 3.0] + [2.0] * 25])
+    ]
+    (axis,) = _curves(figure, [(curve, summary(curve, falling)) for curve in figure.curves()]).axes
+    low, high = axis.get_ylim()
+    assert low < 2.0 < high < 5.0
+
+
 @pytest.mark.parametrize("number", [18, 19, 20, 21])
 def test_a_title_is_not_wider_than_its_picture(number: int) -> None:
     picture = _ANALYSES[figures()[number].analysis or ""](figures()[number], lambda curve: [])

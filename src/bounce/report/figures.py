@@ -27,7 +27,7 @@ from bounce.paper.analyses import (
 )
 from bounce.paper.audit import Report
 from bounce.paper.figures import Curve, Figure
-from bounce.paper.traces import Seen
+from bounce.paper.traces import INITIAL, Seen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,9 +167,9 @@ def _line(axis: Axes, kept: dict[str, Any], counted: str, style: dict[str, Any],
 
 
 def _zoom(axis: Axes, means: Sequence[Array]) -> None:
-    """Show the values from the best one to where the methods are after a twentieth of the evaluations."""
+    """Show the values from the best one to where methods are after a twentieth of the evaluations, at least five."""
     low = min(float(mean.min()) for mean in means)
-    high = max(float(mean[max(0, len(mean) // 20 - 1)]) for mean in means)
+    high = max(float(mean[min(max(len(mean) // 20, INITIAL), len(mean)) - 1]) for mean in means)
     if high > low:
         axis.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
 
