@@ -91,6 +91,16 @@ def test_the_first_five_points_are_those_of_the_seed(name: str) -> None:
     assert not np.array_equal(baselines.initial_points(space, 3), baselines.initial_points(space, 4))
 
 
+def test_the_first_points_are_distinct_in_small_spaces() -> None:
+    """As many as there are; a space whose points are distinct anyway keeps those it had."""
+    small, tiny, large = binary(3), binary(2), mixed(2)
+    for seed in range(20):
+        assert len(np.unique(baselines.initial_points(small, seed), axis=0)) == INITIAL
+        assert len(np.unique(baselines.initial_points(tiny, seed), axis=0)) == 4
+        drawn = large.sample(INITIAL, rng=np.random.default_rng([seed, INITIAL]))
+        np.testing.assert_array_equal(baselines.initial_points(large, seed), drawn)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EACH)
 def test_it_may_start_with_more_points(name: str) -> None:
@@ -217,6 +227,8 @@ def test_a_missing_package_is_said_with_what_to_install(name: str, monkeypatch: 
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"no baseline 'bodu'; did you mean 'bodi'\? The names are random, tpe"):
         baselines.make("bodu", binary(3), 10, 0)
+    with pytest.raises(InvalidInput, match=r"no baseline \['bodi'\]"):
+        baselines.make(["bodi"], binary(3), 10, 0)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match=r"no baseline 'xyz'\. The names are random, tpe"):
         baselines.make("xyz", binary(3), 10, 0)
 
@@ -294,6 +306,36 @@ def test_wrong_tells_and_asks_are_refused() -> None:
     optimizer.tell(trials[1], 0.5)
     assert optimizer.best is not None
     assert optimizer.best.id == 1
+
+
+@pytest.mark.parametrize("name", ["random", "casmopolitan"])
+def test_trials_are_named_by_any_whole_number_and_others_are_refused_before_anything_changes(name: str) -> None:
+    optimizer = baselines.make(name, binary(8), 9, 0)
+    trials = optimizer.ask(2)
+    for wrong in (0.0, "0", None, {"x0": 1}):
+        with pytest.raises(InvalidTell, match=re.escape(f"a trial or its id is needed, not {wrong!r}")):
+            optimizer.tell(wrong, 1.0)
+    with pytest.raises(InvalidTell, match="no pending trial True"):
+        optimizer.tell(True, 1.0)
+    other = baselines.make(name, binary(8), 9, 1).ask(2)
+    with pytest.raises(InvalidTell, match="trial 1 has another point here: it belongs to another run"):
+        optimizer.tell([trials[0], other[1]], [1.0, 2.0])
+    optimizer.tell(np.arange(2), np.array([1.0, 2.0], dtype=np.float32))
+    assert [trial.value for trial in optimizer.trials] == [1.0, 2.0]
+    assert optimizer.ask()[0].id == 2
+
+
+@pytest.mark.parametrize("name", ["random", "pr", "bodi"])
+def test_limits_on_outcomes_are_refused_since_they_would_be_ignored(name: str) -> None:
+    space = Space([Real("a", 0, 1), Integer("n", 0, 3)], outcomes=["strength >= 3"])
+    with pytest.raises(InvalidSpace, match=f"^{name} takes no limits on outcomes: choose 'bounce'$"):
+        baselines.make(name, space, 10, 0)
+
+
+def test_a_structure_is_refused_by_the_name_of_the_method() -> None:
+    space = Space([Real("a", 0, 1), Real("b", 0, 1)], constraints=["a + b <= 1"])
+    with pytest.raises(InvalidSpace, match=r"^pr takes no constraints: choose 'bounce' or 'random'$"):
+        baselines.make("pr", space, 10, 0)
 
 
 def test_no_package_is_imported_before_it_is_used() -> None:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bounce import InvalidInput, Space, baselines
+from bounce import InvalidInput, InvalidSpace, Real, Space, baselines
 from bounce.cli import running
 from bounce.cli.verdicts import as_text
 from bounce.paper import audit, claims, runs
@@ -26,7 +26,7 @@ from bounce.paper.audit import Disguise, Report, Source, permutation_test
 from bounce.paper.claims import FAILS, HOLDS, MISSING, OPEN, Verdict, check
 from bounce.paper.figures import Curve, Figure, Method, chosen, figures
 from bounce.paper.traces import FIELDS, Trace, read
-from bounce.report.figures import _curves, audited, draw, summary
+from bounce.report.figures import _ANALYSES, _curves, audited, draw, summary
 from bounce.study.lock import Lock
 from spaces import binary, spaces
 from terminal import typed
@@ -269,6 +269,37 @@ def test_a_figure_is_drawn_with_its_repetitions_and_its_summary(tmp_path: Path) 
     assert draw(small(), lambda curve: [], tmp_path) == []
 
 
+def test_a_curve_has_one_line_in_the_legend_with_the_fewest_and_the_most_repetitions() -> None:
+    figure = Figure(99, "x", ("a", "b"), methods=(BOUNCE, RANDOM), versions=("original",))
+    numbers = {("a", "bounce"): 3, ("b", "bounce"): 10, ("a", "random"): 2, ("b", "random"): 2}
+    shown = [
+        (curve, summary(curve, traces([1.0] * numbers[curve.problem, curve.method.key]))) for curve in figure.curves()
+    ]
+    (legend,) = _curves(figure, shown).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["Bounce (3 to 10)", "Random search (2)"]
+
+
+def test_a_picture_shows_where_methods_end_and_not_the_first_values_of_a_short_run() -> None:
+    figure = Figure(99, "x", ("a",), methods=(BOUNCE,), versions=("original",))
+    row = dict.fromkeys(FIELDS, 0) | {"point": {}, "state": "done"}
+    falling = [
+        Trace(Path("x-seed0.jsonl"), [row | {"value": value} for value in [100.0, 50.0, 3.0, 3.0, 3.0] + [2.0] * 25])
+    ]
+    (axis,) = _curves(figure, [(curve, summary(curve, falling)) for curve in figure.curves()]).axes
+    low, high = axis.get_ylim()
+    assert low < 2.0 < high < 5.0
+
+
+@pytest.mark.parametrize("number", [18, 19, 20, 21])
+def test_a_title_is_not_wider_than_its_picture(number: int) -> None:
+    picture = _ANALYSES[figures()[number].analysis or ""](figures()[number], lambda curve: [])
+    picture.draw_without_rendering()
+    (title,) = picture.texts
+    extent = title.get_window_extent()
+    assert picture.bbox.x0 <= extent.x0
+    assert extent.x1 <= picture.bbox.x1
+
+
 @pytest.mark.parametrize("number", [18, 19, 20, 21])
 def test_the_analyses_are_drawn_without_runs(number: int, tmp_path: Path) -> None:
     assert [path.suffix for path in draw(figures()[number], lambda curve: [], tmp_path)] == [".png", ".svg"]
@@ -347,6 +378,11 @@ def test_what_cannot_be_audited_is_refused() -> None:
         ):
             with pytest.raises(InvalidInput, match=said):
                 audit.audit(Source("labs10"), [method], executor, budget=5, repetitions=4, changes=changes)
+
+
+def test_a_space_that_a_disguise_cannot_show_is_refused() -> None:
+    with pytest.raises(InvalidSpace, match="an audit takes no conditions, constraints, outcomes"):
+        Disguise.none(Space([Real("a", 0, 1)], outcomes=["strength >= 3"]))
 
 
 def test_a_misspelt_name_is_refused_before_a_progress_bar_appears(

@@ -190,6 +190,28 @@ def test_runs_of_several_days_and_machines_add_up(
     assert "the file 'nowhere.csv' does not exist" in shown.err
 
 
+@pytest.mark.parametrize(
+    "words", [("run", "9", "--methods", "random", "--evaluations", "1"), ("plot", "18"), ("check", "18")]
+)
+def test_a_misspelt_file_of_kept_runs_is_refused_before_its_runs_are_made_again(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = typed(["paper", *words, "--kept", "docs/run.csv"], monkeypatch, capsys, tmp_path)
+    assert shown.code != 0
+    assert "the file of kept runs 'docs/run.csv' does not exist" in shown.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_new_file_of_kept_runs_may_have_any_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    size = ("9", "--methods", "random", "--evaluations", "2", "--repetitions", "2")
+    assert typed(["paper", "run", *size], monkeypatch, capsys, tmp_path).code == 0
+    assert typed(["paper", "keep", "--kept", "mine.csv"], monkeypatch, capsys, tmp_path).code == 0
+    shown = typed(["paper", "check", "9", "--kept", "mine.csv"], monkeypatch, capsys, tmp_path)
+    assert shown.out == "4 of 4 claims have no verdict: too few of their runs are in paper-runs and mine.csv\n"
+
+
 def test_progress_counts_the_evaluations_of_unfinished_runs_too(made: Path) -> None:
     wanted = runs.wanted([PESTS], made, repetitions=4)
     counting = runs.Counting(wanted)

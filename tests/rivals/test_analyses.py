@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from bounce.baselines.rivals.analyses import (
+    any_category,
     category_shares,
     category_shares_drawn,
     one_category,
@@ -58,3 +59,12 @@ def test_one_category_by_formula_and_by_draws() -> None:
     anchors = described(np.full(4, 3), 3 * 40_000, rng=np.random.default_rng(0))
     drawn = (anchors == 2).all(axis=1).reshape(-1, 3).any(axis=1).mean()
     assert drawn == pytest.approx(one_category(4, 3, 3), abs=4 * np.sqrt(0.25 / 40_000))
+
+
+def test_any_category_by_formula_and_by_draws() -> None:
+    assert any_category(25, 5, 128) == pytest.approx(0.0266, abs=5e-5)
+    assert any_category(60, 2, 128) == pytest.approx(zero_sequency(60, 128))  # of bits it is zero sequency
+    assert any_category(1, 5, 1) == pytest.approx(1.0)
+    anchors = described(np.full(4, 3), 3 * 40_000, rng=np.random.default_rng(0))
+    drawn = (anchors == anchors[:, :1]).all(axis=1).reshape(-1, 3).any(axis=1).mean()
+    assert drawn == pytest.approx(any_category(4, 3, 3), abs=4 * np.sqrt(0.25 / 40_000))

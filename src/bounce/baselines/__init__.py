@@ -107,7 +107,7 @@ def make(name: str, space: Space, budget: int, seed: int, initial: int = INITIAL
 
     A space that a method is not defined for is refused.
     """
-    if name not in _BASELINES:
+    if not isinstance(name, str) or name not in _BASELINES:
         near = get_close_matches(str(name).lower(), _BASELINES, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise InvalidInput(f"there is no baseline {name!r}{hint} The names are {', '.join(_BASELINES)}")

@@ -7,6 +7,7 @@ too, and positions in the list of values for all others.
 
 from __future__ import annotations
 
+import operator
 import random
 import time
 import warnings
@@ -26,12 +27,21 @@ from bounce.spaces.space import Space
 from bounce.trial import Trial, finite, is_single, listed
 
 INITIAL = 5
+REDRAWS = 64  # of points that come twice, in small spaces
 SEEDS = 2**32  # of the legacy numpy generators in the packages
 
 
 def initial_points(space: Space, seed: int, n: int = INITIAL) -> Codes:
-    """Return the points that every baseline evaluates first with this seed, drawn uniformly."""
-    return space.sample(n, rng=np.random.default_rng([seed, n]))
+    """Return the points that every baseline evaluates first with this seed: uniform, and distinct if n points exist."""
+    rng = np.random.default_rng([seed, n])
+    rows = space.sample(n, rng=rng)
+    for _ in range(REDRAWS):
+        _, first = np.unique(np.array(space.keys(rows)), return_index=True)
+        if len(first) >= min(n, space.size):
+            break
+        again = np.setdiff1d(np.arange(n), first)
+        rows[again] = space.sample(len(again), rng=rng)
+    return rows
 
 
 def values_of(space: Space, row: Codes) -> list[Any]:
@@ -108,6 +118,8 @@ class Baseline(ABC):
     its own (`_learn_failure`); failures before the first value wait for it.
     """
 
+    name: ClassVar[str]
+    """What messages call it: the name that `baselines.make` knows."""
     structures: ClassVar[Container[str]] = ()
     """What of a space's structure the package can take: conditions, constraints, subset, mixture, permutation."""
 
@@ -127,7 +139,9 @@ class Baseline(ABC):
         self._worst: float | None = None
 
     def _check_structure(self, space: Space) -> None:
-        """Refuse conditions, constraints, subsets, mixtures and permutations that the package has nothing for."""
+        """Refuse limits on outcomes, and conditions, constraints and composites that the package has nothing for."""
+        if space.limits:
+            raise InvalidSpace(f"{self.name} takes no limits on outcomes: choose 'bounce'")
         structure = space.structure
         if structure is None:
             return
@@ -137,7 +151,7 @@ class Baseline(ABC):
         if other:
             names = {"subset": "subsets", "mixture": "mixtures", "permutation": "permutations"}
             words = " and ".join(names.get(what, what) for what in other)
-            raise InvalidSpace(f"{type(self).__name__} takes no {words}: choose 'bounce' or 'random'")
+            raise InvalidSpace(f"{self.name} takes no {words}: choose 'bounce' or 'random'")
 
     @abstractmethod
     def _propose(self) -> tuple[Codes, Any]:
@@ -231,12 +245,20 @@ class Baseline(ABC):
                 self._learn_failure(row, token, self._worst)
 
     def _pending(self, trials: Trial | int | Sequence[Trial | int]) -> list[int]:
-        """Return the ids of pending trials; refuse any others, and one that is given twice."""
+        """Return the ids of pending trials; refuse any others, one of another run, and one that is given twice."""
         several: Sequence[Any] = [trials] if is_single(trials) else trials  # type: ignore[assignment]
-        ids = [trial.id if isinstance(trial, Trial) else trial for trial in several]
-        for k, i in enumerate(ids):
-            if i not in self._tokens:
-                raise InvalidTell(f"there is no pending trial {i!r}")
-            if i in ids[:k]:
-                raise InvalidTell(f"trial {i!r} is given twice")
+        ids: list[int] = []
+        for trial in several:
+            given = trial.id if isinstance(trial, Trial) else trial
+            try:
+                i = operator.index(given)
+            except TypeError:
+                raise InvalidTell(f"a trial or its id is needed, not {trial!r}") from None
+            if i not in self._tokens or isinstance(given, bool):
+                raise InvalidTell(f"there is no pending trial {given!r}")
+            if isinstance(trial, Trial) and trial.point != self._trials[i].point:
+                raise InvalidTell(f"trial {i} has another point here: it belongs to another run")
+            if i in ids:
+                raise InvalidTell(f"trial {i} is given twice")
+            ids.append(i)
         return ids

@@ -29,7 +29,19 @@ Figures = Annotated[
 Folder = Annotated[Path, typer.Option(metavar="FOLDER", help="The folder of the runs.")]
 
 
-KeptFile = Annotated[Path, typer.Option("--kept", metavar="FILE", help="The file of kept runs, if there is one.")]
+def _there(kept: Path) -> Path:
+    """Refuse a file of kept runs that does not exist, unless it is the one that nobody has to name."""
+    from bounce.errors import InvalidInput
+
+    if kept != KEPT and not kept.exists():
+        raise InvalidInput(f"the file of kept runs {str(kept)!r} does not exist")
+    return kept
+
+
+KeptFile = Annotated[
+    Path, typer.Option("--kept", metavar="FILE", callback=_there, help="The file of kept runs, if there is one.")
+]
+NewFile = Annotated[Path, typer.Option("--kept", metavar="FILE", help="The file of kept runs; a new one is made.")]
 
 
 @paper.command("list", cls=Command, epilog="Example: bounce paper list")
@@ -252,9 +264,10 @@ def check(
     elif run:
         print("\n".join(as_text(run, {figure.number: figure.title for figure in selected}, _width())))
     if len(run) < len(found):
-        print(
-            f"\n{len(found) - len(run)} of {len(found)} claims have no verdict: too few of their runs are in {folder}"
-        )
+        where = f"{folder} and {kept}" if kept.exists() else f"{folder}"
+        if run:
+            print()
+        print(f"{len(found) - len(run)} of {len(found)} claims have no verdict: too few of their runs are in {where}")
     _report(damaged)
 
 
@@ -270,7 +283,7 @@ def keep(
     ] = None,
     *,
     folder: Folder = FOLDER,
-    kept: KeptFile = KEPT,
+    kept: NewFile = KEPT,
     forget: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Methods whose kept runs are removed first.")
     ] = None,

@@ -74,8 +74,8 @@ class Disguise:
     @classmethod
     def none(cls, space: Space) -> Disguise:
         """Return the problem as it is."""
-        if space.structure is not None:
-            raise InvalidSpace("an audit takes no conditions, constraints, subsets, mixtures or permutations")
+        if space.structure is not None or space.limits:
+            raise InvalidSpace("an audit takes no conditions, constraints, outcomes, subsets, mixtures or permutations")
         tables = tuple(np.arange(c, dtype=np.float64) for c in space.cardinalities)
         return cls(space, tuple(range(len(space))), tables, np.zeros(len(space), bool), np.zeros(len(space)))
 

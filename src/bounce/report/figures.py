@@ -1,6 +1,6 @@
 """The figures of the paper, drawn from runs: mean and standard error, in one style, readable without colours.
 
-A method has the same colour and line style in all figures. The legend says how many repetitions a curve has.
+A method has the same colour and line style in all figures. The legend says how many repetitions its curves have.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from bounce.baselines.rivals.dictionaries import published
 from bounce.gp.linalg import Array
 from bounce.paper.analyses import (
     ACTIONS,
+    CATEGORIES,
     DIMENSIONS,
     SIZES,
     STATIONS,
@@ -25,7 +27,7 @@ from bounce.paper.analyses import (
 )
 from bounce.paper.audit import Report
 from bounce.paper.figures import Curve, Figure
-from bounce.paper.traces import Seen
+from bounce.paper.traces import INITIAL, Seen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +54,9 @@ STYLES: dict[str, dict[str, Any]] = {
 SHADES = {1: 1.0, 3: 0.85, 5: 0.7, 10: 0.55, 20: 0.4}  # how strong a curve with batches is
 WIDTH, HEIGHT, ACROSS = 3.6, 2.9, 4  # inches of a panel, and panels in a row
 LETTER, HANDLE = 0.058, 0.6  # inches of a letter of a legend, and of the line before a label
+TITLE = 0.1  # inches of a letter of a title
 DRAWS = 20_000
+PUBLISHED, FIXED = "#D55E00", "#0072B2"  # the two graphs of COMBO
 
 
 def summary(curve: Curve, traces: Sequence[Seen]) -> dict[str, Any]:
@@ -109,7 +113,8 @@ def _picture(panels: int, title: str) -> tuple[Picture, list[Axes]]:
     axes = np.atleast_1d(picture.subplots(down, across, squeeze=False)).ravel().tolist()
     for unused in axes[panels:]:
         unused.set_axis_off()
-    picture.suptitle(title)
+    letters = int(picture.get_figwidth() / TITLE)
+    picture.suptitle("\n".join(wrap(title, letters)))
     return picture, axes[:panels]
 
 
@@ -119,25 +124,34 @@ def _curves(figure: Figure, curves: Sequence[tuple[Curve, dict[str, Any]]]) -> P
     panels = list(dict.fromkeys(keys))
     picture, axes = _picture(len(panels), f"Figure {figure.number}: {figure.title}")
     lines: dict[str, Any] = {}
+    repetitions: dict[str, list[int]] = {}
     for (problem, version), axis in zip(panels, axes, strict=True):
         axis.set_title(f"{problem}, {version}" if version else problem, fontsize=10)
         shown = []
         for (curve, kept), key in zip(curves, keys, strict=True):
             if key == (problem, version):
                 style = dict(STYLES[curve.method.key], alpha=SHADES.get(curve.batch, 1.0))
-                label = f"{curve.label} ({kept['repetitions']})"
+                label = curve.label
                 if figure.together:
                     style["linestyle"] = "-" if curve.version == "original" else "--"
-                    label = f"{curve.method.label}, {curve.version} ({kept['repetitions']})"
+                    label = f"{curve.method.label}, {curve.version}"
                 shown.append(_line(axis, kept, figure.axis, style, label))
+                repetitions.setdefault(label, []).append(kept["repetitions"])
         _zoom(axis, shown)
         axis.set(xlabel=figure.axis, ylabel="best value")
         for line in axis.get_lines():
             lines.setdefault(str(line.get_label()), line)
-    widest = LETTER * max(map(len, lines)) + HANDLE
+    labels = [f"{label} ({_span(repetitions[label])})" for label in lines]
+    widest = LETTER * max(map(len, labels)) + HANDLE
     across = min(4, max(1, int(picture.get_figwidth() / widest)))
-    picture.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=across, fontsize=8)
+    picture.legend(lines.values(), labels, loc="outside lower center", ncols=across, fontsize=8)
     return picture
+
+
+def _span(counts: Sequence[int]) -> str:
+    """Return the number of repetitions, or the fewest and the most of the panels: `5` or `5 to 10`."""
+    fewest, most = min(counts), max(counts)
+    return f"{fewest}" if fewest == most else f"{fewest} to {most}"
 
 
 def _line(axis: Axes, kept: dict[str, Any], counted: str, style: dict[str, Any], label: str) -> Array:
@@ -153,30 +167,38 @@ def _line(axis: Axes, kept: dict[str, Any], counted: str, style: dict[str, Any],
 
 
 def _zoom(axis: Axes, means: Sequence[Array]) -> None:
-    """Show the values from the best one to where the methods are after a twentieth of the evaluations."""
+    """Show the values from the best one to where methods are after a twentieth of the evaluations, at least five."""
     low = min(float(mean.min()) for mean in means)
-    high = max(float(mean[max(0, len(mean) // 20 - 1)]) for mean in means)
+    high = max(float(mean[min(max(len(mean) // 20, INITIAL), len(mean)) - 1]) for mean in means)
     if high > low:
         axis.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
 
 
-def _grid(values: Array, title: str) -> Picture:
+def _grid(values: Array, axis: Axes) -> None:
     """Draw probabilities by the size of the dictionary, a line for each dimension."""
-    picture, (axis,) = _picture(1, title)
-    for d, row, color in zip(DIMENSIONS, values, ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#000000"), strict=True):
-        axis.plot(SIZES, row, marker="o", label=f"{d} variables", color=color)
+    markers = zip(("#0072B2", "#E69F00", "#009E73", "#D55E00", "#000000"), "osD^v", strict=True)
+    for d, row, (color, marker) in zip(DIMENSIONS, values, markers, strict=True):
+        axis.plot(SIZES, row, marker=marker, markersize=4, label=f"{d} variables", color=color)
     axis.set_xscale("log", base=2)
-    axis.set(xlabel="anchors", ylabel="probability", ylim=(-0.02, 1.02))
+    axis.set_xticks(SIZES, [str(m) for m in SIZES])
+    axis.set(xlabel="anchors in the dictionary", ylabel="probability", ylim=(-0.02, 1.02))
+
+
+def _zero_sequency(figure: Figure, runs: Runs) -> Picture:
+    picture, (axis,) = _picture(1, f"Figure {figure.number}: {figure.title}")
+    _grid(zero_sequency_table(), axis)
     axis.legend(fontsize=8)
     return picture
 
 
-def _zero_sequency(figure: Figure, runs: Runs) -> Picture:
-    return _grid(zero_sequency_table(), f"Figure {figure.number}: {figure.title}")
-
-
 def _one_category(figure: Figure, runs: Runs) -> Picture:
-    return _grid(one_category_table(), f"Figure {figure.number}: {figure.title}")
+    """Draw a panel for each number of categories."""
+    picture, axes = _picture(len(CATEGORIES), f"Figure {figure.number}: {figure.title}")
+    for categories, axis in zip(CATEGORIES, axes, strict=True):
+        _grid(one_category_table(categories), axis)
+        axis.set_title(f"{categories} categories", fontsize=10)
+    axes[-1].legend(fontsize=8)
+    return picture
 
 
 def _category_shares(figure: Figure, runs: Runs) -> Picture:
@@ -186,9 +208,17 @@ def _category_shares(figure: Figure, runs: Runs) -> Picture:
     for category, axis in enumerate(axes):
         counts = (anchors == category).sum(axis=1)
         axis.hist(counts, bins=[k - 0.5 for k in range(STATIONS + 2)], color="#0072B2")
-        axis.set_title(f"category {category + 1}: {counts.mean() / STATIONS:.4f}", fontsize=10)
-        axis.set(xlabel="entries", ylabel="anchors")
+        axis.set_title(f"category {category + 1}: a share of {counts.mean() / STATIONS:.4f}", fontsize=10)
+        axis.set(xlabel="entries of an anchor", ylabel="anchors")
+    _level(axes)
     return picture
+
+
+def _level(axes: Sequence[Axes]) -> None:
+    """Give panels that are to be compared the same scale."""
+    highest = max((axis.get_ylim()[1] for axis in axes), default=1.0)
+    for axis in axes:
+        axis.set_ylim(0.0, highest)
 
 
 def _combo_categories(figure: Figure, runs: Runs) -> Picture:
@@ -197,16 +227,19 @@ def _combo_categories(figure: Figure, runs: Runs) -> Picture:
     shown = [(curve, traces) for curve, traces in found if traces]
     picture, axes = _picture(1 + len(shown), f"Figure {figure.number}: {figure.title}")
     places = np.arange(1, ACTIONS + 1)
-    axes[0].bar(places - 0.2, prior_of(fixed=False), 0.4, label="a path, as published", color="#D55E00")
-    axes[0].bar(places + 0.2, prior_of(fixed=True), 0.4, label="complete, the fix", color="#0072B2")
+    axes[0].bar(places - 0.2, prior_of(fixed=False), 0.4, label="COMBO: a path", color=PUBLISHED)
+    axes[0].bar(places + 0.2, prior_of(fixed=True), 0.4, label="fixed: all connected", color=FIXED)
+    axes[0].set_title("variance before any data", fontsize=10)
     axes[0].set(xlabel="category", ylabel="prior variance at β = 1")
     axes[0].legend(fontsize=8)
     for (curve, traces), axis in zip(shown, axes[1:], strict=True):
         counts = np.array([sum(trace.proposed.get(action, 0) for trace in traces) for action in range(1, ACTIONS + 1)])
-        axis.bar(places, counts / max(1, counts.sum()), color="#D55E00")
+        color = FIXED if curve.method.key == "combo-fixed" else PUBLISHED
+        axis.bar(places, counts / max(1, counts.sum()), color=color)
         axis.axhline(1.0 / ACTIONS, color="0.3", linestyle=":")
         axis.set_title(f"{curve.method.label}, {curve.version} ({len(traces)})", fontsize=10)
         axis.set(xlabel="category", ylabel="share of proposals")
+    _level(axes[1:])
     return picture
 
 

@@ -21,6 +21,8 @@ from bounce.spaces.space import Space
 class Botorch(Baseline):
     """A model that is fitted again for every proposal."""
 
+    name = "botorch"
+
     def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
         require("botorch", "botorch")
         super().__init__(space, budget, seed, initial)

@@ -19,6 +19,8 @@ from bounce.spaces.space import Space
 class Cmaes(Baseline):
     """An optimizer of the package cmaes, told a generation at a time."""
 
+    name = "cmaes"
+
     def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
         require("cmaes", "cmaes")
         from cmaes import CatCMAwM

@@ -18,6 +18,8 @@ from bounce.spaces.space import Space
 class Nevergrad(Baseline):
     """An optimizer of Nevergrad, asked and told; it sees reals on linear scales as one array."""
 
+    name = "nevergrad"
+
     def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:
         require("nevergrad", "nevergrad")
         super().__init__(space, budget, seed, initial)

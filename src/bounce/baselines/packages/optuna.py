@@ -17,6 +17,7 @@ from bounce.spaces.space import Space
 class OptunaBaseline(Baseline):
     """A study of Optuna, asked and told. Parameters with conditions are suggested only when they are active."""
 
+    name = "optuna"
     structures = ("conditions",)
 
     def __init__(self, space: Space, budget: int, seed: int, initial: int, sampler: Any) -> None:

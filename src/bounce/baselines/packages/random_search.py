@@ -14,6 +14,7 @@ from bounce.spaces.space import Space
 class RandomSearch(Baseline):
     """Points drawn uniformly."""
 
+    name = "random"
     structures = ("conditions", "constraints", "subset", "mixture", "permutation")
 
     def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:

@@ -28,6 +28,7 @@ from bounce.trial import Scalar
 class Smac(Baseline):
     """A facade of SMAC3, asked and told."""
 
+    name = "smac"
     structures = ("conditions", "constraints")
 
     def __init__(self, space: Space, budget: int, seed: int, initial: int = INITIAL) -> None:

@@ -48,13 +48,23 @@ def zero_sequency_drawn(sampler: Sampler, d: int, m: int, *, draws: int, rng: np
 
 
 def one_category(d: int, size: int, m: int) -> float:
-    """Return the probability that all entries of some anchor have one given category of `size` categories.
+    """Return the probability that all entries of some anchor have one given category of `size` categories."""
+    return -math.expm1(m * math.log1p(-_moment(d, size)))
 
-    θ_t is Beta(1, size − 1), and E θ_t^d = d!·(size − 1)!/(size + d − 1)!. (The paper prints size! here, which bounds
-    the probability that they have any one category.)
+
+def any_category(d: int, size: int, m: int) -> float:
+    """Return the probability that all entries of some anchor have one category, whichever it is.
+
+    No anchor has all its entries in two categories, so the probabilities of an anchor add up. This is the formula that
+    the paper prints, with size! where one given category has (size − 1)!.
     """
-    log_moment = math.lgamma(d + 1) + math.lgamma(size) - math.lgamma(size + d)
-    return -math.expm1(m * math.log1p(-math.exp(log_moment)))
+    share = size * _moment(d, size)
+    return 1.0 if share >= 1.0 else -math.expm1(m * math.log1p(-share))
+
+
+def _moment(d: int, size: int) -> float:
+    """Return E θ_t^d = d!·(size − 1)!/(size + d − 1)!, where θ_t is Beta(1, size − 1)."""
+    return math.exp(math.lgamma(d + 1) + math.lgamma(size) - math.lgamma(size + d))
 
 
 def category_shares(d: int, size: int) -> Array:

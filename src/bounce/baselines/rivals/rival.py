@@ -29,8 +29,6 @@ TRIES = 256  # random moves away from a point that is known, before a random poi
 class Rival(Baseline):
     """A method of the literature; subclasses choose one point from what is known."""
 
-    name: ClassVar[str]
-    """The name that `baselines.make` knows."""
     takes: ClassVar[Sequence[Kind]] = ALL
     """The kinds of variables that the method is defined for."""
     why: ClassVar[str] = ""
