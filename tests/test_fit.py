@@ -9,7 +9,7 @@ from scipy.special import gammaln
 from scipy.stats import gamma, multivariate_normal, norm
 
 from bounce import Binary, Categorical, Ordinal, Space
-from bounce.gp.fit import LENGTHSCALE_PRIOR, LogPosterior, cold, fit
+from bounce.gp.fit import LENGTHSCALE_PRIOR, PROMISING, LogPosterior, cold, fit, fit_and_value
 from bounce.gp.kernels import Hyper, Kernel
 from bounce.gp.linalg import Array
 from bounce.gp.points import Points
@@ -325,3 +325,44 @@ def test_values_that_are_known_to_be_noisy_leave_the_fitted_noise_small() -> Non
     told = fit(space, Points(z), y, [cold(space)], Method(), known=known)
     assert told.noise < 0.01
     assert fit(space, Points(z), y, [cold(space)], Method()).noise > 0.1
+
+
+# Further climbs
+
+
+def five_of_sixty(seed: int) -> tuple[Space, Points, Array]:
+    """Return 40 points of 60 reals, of which the first five matter."""
+    x = np.random.default_rng(seed).random((40, 60))
+    away = x[:, :5] - [0.2, 0.4, 0.6, 0.8, 0.3]
+    return reals(60), Points(x), standardized(-np.exp(-3.0 * (away**2).sum(axis=1)))
+
+
+def test_the_promising_lengthscales_are_those_whose_inverse_square_the_likelihood_wants_larger() -> None:
+    space, points, y = five_of_sixty(0)
+    posterior = LogPosterior(space, points, y, Method())
+    lengths = np.full(60, 5.0)
+    lengths[3] = 0.5  # short already
+    start = replace(cold(space), real_lengthscales=lengths)
+
+    def likelihood(inverse_squares: Array) -> float:
+        theta = posterior.pack(replace(start, real_lengthscales=inverse_squares**-0.5))
+        return posterior(theta)[0] - posterior._with_priors(theta, 0.0, np.zeros(len(theta)))
+
+    at = lengths**-2.0
+    slopes = np.array([(likelihood(at + e) - likelihood(at - e)) / 2e-5 for e in 1e-5 * np.eye(60)])
+    slopes[3] = -np.inf
+    assert posterior.promising(start).tolist() == np.argsort(-slopes)[:PROMISING].tolist()
+
+
+def test_further_climbs_find_a_variable_that_the_first_one_called_noise() -> None:
+    gains, found = [], {"one": 0, "several": 0}
+    for seed in range(4):
+        space, points, y = five_of_sixty(seed)
+        values = {}
+        for climbs in found:
+            hyper, values[climbs] = fit_and_value(space, points, y, [cold(space)], replace(Method(), climbs=climbs))
+            found[climbs] += int((hyper.real_lengthscales[:5] < 1.0).sum())
+        gains.append(values["several"] - values["one"])
+    assert min(gains) >= 0.0
+    assert max(gains) > 1.0
+    assert found["several"] > found["one"]

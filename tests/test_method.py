@@ -166,6 +166,11 @@ def hill(size: int) -> Callable[[int, Point], float]:
     return objective
 
 
+def dip(point: Point) -> float:
+    """Return an objective to which the first five reals matter."""
+    return -math.exp(-3.0 * sum((x - 0.2 * i) ** 2 for i, x in enumerate(list(point.values())[:5])))
+
+
 LUCKY = [0.3, -0.2, 0.1, -30.0, 0.4, 0.2, -0.1, 0.05]
 FIRST = Method.first_release()
 CASES = {
@@ -179,6 +184,7 @@ CASES = {
         binary(20), 28, wide(20), lambda i, point: ones(point) + 20.0 * math.sin(7.0 * i * i), base=Method(doubt=None)
     ),
     "real_lengthscales": Case(reals(4), 16, objective=lambda i, point: sphere(point)),
+    "climbs": Case(reals(60), 30, wide(60), objective=lambda i, point: dip(point)),
     "noise_floor": Case(Space([Binary("b"), *reals(2).parameters]), 20, objective=lambda i, point: sphere(point)),
     "real_noise_floor": Case(reals(3), 12, other=0.3),
     "nearest": Case(binary(12), 16, base=Method(nearest=8)),
@@ -187,6 +193,7 @@ CASES = {
     "flat": Case(binary(12), 6),
     "arrival": Case(binary(30), 100),
     "box_cap": Case(mixed(2), 16),
+    "capped": Case(reals(3), 20, objective=lambda i, point: sphere(point)),
     "restart": Case(reals(2), 40, {"trust_region": "baxus", "budget_to_input": 10}, lambda i, point: 1.0),
     "design": Case(binary(12), 6),
     "caution": Case(binary(12), 12),

@@ -46,6 +46,11 @@ OWN_BOUNDS = (-4.0, 4.0)  # of η, in standard deviations
 ITERATIONS = 40  # of L-BFGS; most fits end earlier
 TOLERANCE = 1e-6  # a fit ends when its log posterior changes by no more than this share (docs/ablations.md)
 COLD_NOISE = 1e-2  # where a fit starts: little noise, between its floor and its prior
+# Further climbs begin where one ended, with one long lengthscale made short (`Method.climbs`).
+MORE_CLIMBS = 3
+LONG, SHORT = 1.0, 0.4
+PROMISING = 8  # how many lengthscales are tried, each alone, before one climb
+GAIN = 1e-3  # a climb that gains less in the log posterior is the last one
 
 
 def _log_gamma(x: Array, shape: Array, rate: Array) -> Array:
@@ -191,6 +196,20 @@ class LogPosterior:
         logs[self.groups : self.groups] = [OWN_BOUNDS] * self.own
         return logs + ([(0.0, 1.0)] if self.mixed else [])
 
+    def promising(self, hyper: Hyper) -> NDArray[np.intp]:
+        """Return the reals whose long lengthscale the likelihood wants to be shorter, those that matter most first.
+
+        The derivative by log ℓ vanishes where ℓ is long, so a climb does not see them. That by 1 / ℓ² does not.
+        """
+        theta, lengths = self.pack(hyper), hyper.real_lengthscales
+        reals = slice(self.at, self.at + self.n_real)
+        _, gradient = self(theta)
+        of_priors = np.zeros(len(theta))
+        self._with_priors(theta, 0.0, of_priors)
+        slopes = -0.5 * lengths**2 * (gradient - of_priors)[reals]
+        order = np.argsort(-slopes, kind="stable")
+        return order[(lengths[order] > LONG) & (slopes[order] > 0.0)][:PROMISING]
+
     def _combinatorial(self, h: Hyper) -> tuple[Array, Array]:
         """Return k_c (n, n) and its derivatives (lengthscales, n, n) with respect to the logs of these."""
         if self.index is not None:
@@ -328,7 +347,11 @@ def fit_and_value(
     fixed: float | None = None,
 ) -> tuple[Hyper, float]:
     """Return the same before it is settled, and the log posterior."""
-    return maximised(LogPosterior(space, points, y, method, known=known, fixed=fixed), starts)
+    posterior = LogPosterior(space, points, y, method, known=known, fixed=fixed)
+    hyper, value = maximised(posterior, starts)
+    if method.climbs == "several" and posterior.n_real and not posterior.combinatorial and not posterior.tied:
+        return climbed_further(posterior, hyper, value)
+    return hyper, value
 
 
 def settled(
@@ -350,6 +373,28 @@ def settled(
     starts = [hyper, replace(hyper, combinatorial_lengthscales=long, noise=0.5)]
     found, _ = fit_and_value(space, points, y, starts, other, known=known)
     return found if found.noise > MOSTLY * (found.noise + found.signal) else hyper
+
+
+def climbed_further(posterior: LogPosterior, hyper: Hyper, value: float) -> tuple[Hyper, float]:
+    """Return what further climbs lead to, each from the last one's end with one more short real lengthscale.
+
+    The posterior of many lengthscales has many maxima. Most of them are too simple: they call noise what is the effect
+    of a variable.
+    """
+    for _ in range(MORE_CLIMBS):
+        starts = []
+        for j in posterior.promising(hyper).tolist():
+            lengths = hyper.real_lengthscales.copy()
+            lengths[j] = SHORT
+            starts.append(replace(hyper, real_lengthscales=lengths))
+        if not starts:
+            break
+        best = max(starts, key=lambda start: posterior(posterior.pack(start))[0])
+        found, higher = maximised(posterior, [best])
+        if higher <= value + GAIN:
+            break
+        hyper, value = found, higher
+    return hyper, value
 
 
 def maximised(posterior: LogPosterior, starts: Sequence[Hyper]) -> tuple[Hyper, float]:

@@ -233,8 +233,9 @@ class Model:
             for bend in self._bends(head, known):
                 t, jacobian = bent(y, bend)
                 starts = self._starts(head) if best is None else [best[2]]
+                how = fitting if best is None else replace(fitting, climbs="one")
                 hyper, value = fit_and_value(
-                    data.latent, data.points[few], t[place], starts, fitting, known=known, fixed=fixed
+                    data.latent, data.points[few], t[place], starts, how, known=known, fixed=fixed
                 )
                 value += jacobian * len(few) / len(base)
                 if best is None or value > best[0]:
@@ -298,13 +299,18 @@ class Model:
         centre = points.z[int(np.argmin(merit))]
         reals, box = stage.latent.reals, np.empty((2, 0))
         if len(reals):
-            box = stage.region.box(centre[reals], hyper.real_lengthscales, cap=self._method.box_cap)
+            box = stage.region.box(centre[reals], hyper.real_lengthscales, cap=self._cap(stage))
         region = Neighbourhood(stage.latent, centre, stage.region.changes, box, self._method)
         if seen.rules is not None:
             region = structured(region, seen.rules)
         mean = gp.mean(y) if self._method.mean == "constant" else 0.0
         noisy = hyper.noise > NOISY * (hyper.noise + hyper.signal)
         return Search(gp, y - mean, region, seen, believes=noisy and self._method.incumbent == "believed")
+
+    def _cap(self, stage: Stage) -> float | None:
+        """Return the cap of lengthscales when the box is shaped."""
+        everywhere = self._method.capped == "everywhere"
+        return self._method.box_cap if everywhere or len(stage.latent.combinatorial) else None
 
     def _pending(self, head: Head, records: Sequence[Record], drafts: Sequence[Record]) -> Points:
         """Return what is pending, this ask's drafts last."""

@@ -21,7 +21,7 @@ NEW_IN_2: dict[str, Any] = {  # fields of a trial that version 1 did not have
     "was": None,
     "former_point": None,
 }
-WITHOUT_6: dict[str, Any] = {"repeats": None}  # what the default of version 5 did, ...
+WITHOUT_6: dict[str, Any] = {"climbs": "one", "capped": "mixed", "repeats": None}  # the default of version 5, ...
 WITHOUT = WITHOUT_6 | {  # ... and that of version 4
     "lengthscale_prior": "gamma",
     "real_lengthscales": "apart",

@@ -73,9 +73,9 @@ class TrustRegion:
     ) -> NDArray[np.float64]:
         """Return the bounds (2, n_real) of the reals: sides L·w, w of unit geometric mean, as TuRBO does.
 
-        In a mixed space, lengthscales above the cap count as the cap (`Method.box_cap`).
+        Lengthscales above the cap count as the cap (`Method.box_cap`).
         """
-        if cap is not None and self.n_combinatorial:
+        if cap is not None:
             lengthscales = np.minimum(lengthscales, cap)
         log_w = np.log(lengthscales)
         half = 0.5 * self.side * np.exp(log_w - log_w.mean())
