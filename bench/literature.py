@@ -3,12 +3,12 @@
     BOUNCE_DATA=FOLDER python bench/literature.py run --seeds 5 --evaluations 100 --methods leaf,pr --jobs 2
     bounce paper keep --kept docs/paper/runs.csv
     python bench/literature.py table
-    python bench/literature.py versions
+    python bench/literature.py paper
     python bench/literature.py speed
 
 The runs are those of `bounce paper run`, in the same folder: what a figure of the paper shows, or what was kept, is not
-run again. `table` renews the tables of docs/rivals.md from the kept runs. `versions` renews the one of docs/paper.md,
-which has the method of the paper beside the default. `speed` measures what an ask costs each rival, and renews the
+run again. `table` renews the tables of docs/rivals.md from the kept runs. `paper` renews those of docs/paper.md: what
+was kept, and the method of the paper beside the default. `speed` measures what an ask costs each rival, and renews the
 table of that.
 """
 
@@ -32,7 +32,7 @@ from bounce.baselines.rivals.catalogue import RIVALS
 from bounce.errors import BounceError, DataError, InvalidInput, InvalidSpace
 from bounce.paper.claims import LEVEL, paired
 from bounce.paper.figures import VERSIONS, Figure, Method, figures
-from bounce.paper.kept import Kept, Key, read
+from bounce.paper.kept import Kept, Key, fullest, method_of, read
 from bounce.paper.runs import Run, make_all, processes, wanted
 
 ROOT = Path(__file__).parent.parent
@@ -194,16 +194,37 @@ def _bold(runs: Sequence[Kept], other: Sequence[Kept], mark: int) -> str:
     return f"**{text}**" if len(seeds) >= LEAST and paired(a, b) < LEVEL else text
 
 
+def coverage(kept: Mapping[Key, Kept]) -> str:
+    """Return how many runs there are of each method on each problem, and how long the shortest of them is.
+
+    Runs that are shorter than what most have are left out, as in the figures (`fullest`).
+    """
+    methods = [method for method in comparison().methods if any(method_of(own) == method.key for own, _ in kept)]
+    figure = Figure(0, "all methods, both versions", PROBLEMS, VERSIONS, tuple(methods))
+    found: dict[tuple[str, str, str], str] = {}
+    for curve in figure.curves():
+        runs = fullest([own for seed in range(MOST) if (own := kept.get((curve.name, seed))) is not None])
+        shortest = min((len(own.best) for own in runs), default=0)
+        found[curve.method.key, curve.problem, curve.version] = f"{len(runs)} × {shortest}" if runs else "–"
+    problems = [name for name in PROBLEMS if any(text != "–" for key, text in found.items() if key[1] == name)]
+    lines = [f"| method | {' | '.join(problems)} |", f"|{' --- |' * (1 + len(problems))}"]
+    for method in methods:
+        cells = [" / ".join(found[method.key, problem, version] for version in VERSIONS) for problem in problems]
+        lines.append(f"| `{method.key}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 @app.command()
-def versions(
+def paper(
     *,
     kept: Annotated[Path, typer.Option(help="The file of kept runs.")] = KEPT,
-    into: Annotated[Path, typer.Option(help="The document whose table is replaced.")] = PAGE,
+    into: Annotated[Path, typer.Option(help="The document whose tables are replaced.")] = PAGE,
 ) -> None:
-    """Renew the table of the method of the paper and the default, and print it."""
-    text = against_default(read(kept))
-    report.renew(into, "versions", text)
-    print(text)
+    """Renew the tables of what was run and of the default beside the method of the paper, and print them."""
+    runs = read(kept)
+    for name, text in (("kept", coverage(runs)), ("versions", against_default(runs))):
+        report.renew(into, name, text)
+        print(text)
 
 
 def cost(name: str, kind: str, observed: int = OBSERVED) -> float | None:
