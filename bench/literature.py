@@ -8,8 +8,8 @@
 
 The runs are those of `bounce paper run`, in the same folder: what a figure of the paper shows, or what was kept, is not
 run again. `table` renews the tables of docs/rivals.md from the kept runs. `paper` renews those of docs/paper.md: what
-was kept, and the method of the paper beside the default. `speed` measures what an ask costs each rival, and renews the
-table of that.
+was kept, the method of the paper beside the default, and the claims. `speed` measures what an ask costs each rival, and
+renews the table of that.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ import report
 from bounce import baselines, benchmarks
 from bounce.baselines.baseline import INITIAL
 from bounce.baselines.rivals.catalogue import RIVALS
+from bounce.cli.verdicts import as_table
 from bounce.errors import BounceError, DataError, InvalidInput, InvalidSpace
-from bounce.paper.claims import LEVEL, paired
+from bounce.paper.claims import LEVEL, MISSING, check, paired
 from bounce.paper.figures import VERSIONS, Figure, Method, figures
 from bounce.paper.kept import Kept, Key, fullest, method_of, read
-from bounce.paper.runs import Run, make_all, processes, wanted
+from bounce.paper.runs import Run, make_all, processes, seen, wanted
 
 ROOT = Path(__file__).parent.parent
 KEPT, DOCUMENT = ROOT / "docs" / "paper" / "runs.csv", ROOT / "docs" / "rivals.md"
@@ -214,15 +215,23 @@ def coverage(kept: Mapping[Key, Kept]) -> str:
     return "\n".join(lines)
 
 
+def claimed(kept: Mapping[Key, Kept]) -> str:
+    """Return the table of claims about runs of which enough were kept: that of `bounce paper check --markdown`."""
+    found = [row for figure in figures().values() for row in check(figure, lambda curve: seen(curve, [], kept))]
+    run = [row for row in found if row.verdict != MISSING]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in as_table(run))
+
+
 @app.command()
 def paper(
     *,
     kept: Annotated[Path, typer.Option(help="The file of kept runs.")] = KEPT,
     into: Annotated[Path, typer.Option(help="The document whose tables are replaced.")] = PAGE,
 ) -> None:
-    """Renew the tables of what was run and of the default beside the method of the paper, and print them."""
+    """Renew the tables of runs, of the default beside the method of the paper and of claims, and print them."""
     runs = read(kept)
-    for name, text in (("kept", coverage(runs)), ("versions", against_default(runs))):
+    tables = {"kept": coverage(runs), "versions": against_default(runs), "claims": claimed(runs)}
+    for name, text in tables.items():
         report.renew(into, name, text)
         print(text)
 

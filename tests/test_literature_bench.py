@@ -69,7 +69,9 @@ def test_the_default_is_shown_beside_the_method_of_the_paper_and_what_is_lower_i
     some += [kept_run("leaf", 0, 15.0, evaluations=100)]
     path, page = tmp_path / "runs.csv", tmp_path / "page.md"
     kept.write(path, some)
-    page.write_text("".join(f"<!-- {name}: begin -->\nold\n<!-- {name}: end -->\n" for name in ("versions", "kept")))
+    page.write_text(
+        "".join(f"<!-- {name}: begin -->\nold\n<!-- {name}: end -->\n" for name in ("versions", "claims", "kept"))
+    )
     done = CliRunner().invoke(literature.app, ["paper", "--kept", str(path), "--into", str(page)])
     assert done.exit_code == 0, done.output
     same, low, high = "17.000 ± 0.000 (6)", "13.000 ± 0.000 (6)", "14.000 ± 0.000 (6)"
@@ -79,6 +81,7 @@ def test_the_default_is_shown_beside_the_method_of_the_paper_and_what_is_lower_i
         f"| pest25 | randomized | `bounce` | {same} | {high} | {high} |",
         f"| pest25 | randomized | `bounce-default` | {same} | **{low}** | **{low}** |",
     ]
+    assert "| 18 | 0.986 for 60 bits and 128 anchors | computed | holds |" in page.read_text()
     assert page.read_text().splitlines()[-7:-2] == [
         "| method | pest25 |",
         "| --- | --- |",
