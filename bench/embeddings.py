@@ -2,13 +2,14 @@
 
     python bench/embeddings.py --out runs                                  # all methods that are here, 20 seeds
     python bench/embeddings.py --out runs --methods alebo,hesbo --problems branin100 --seeds 5
-    python bench/embeddings.py --out runs --mark 50 --problems hartmann100 # a shorter comparison
-    python bench/embeddings.py --out runs --table                          # the table of the runs that exist
+    python bench/embeddings.py --out runs --mark 50 --problems hartmann100 # shorter runs
+    python bench/embeddings.py --out runs --keep                           # also add the runs to data/embeddings.csv
+    python bench/embeddings.py --table --document docs/rivals.md           # renew the table by the runs that were kept
 
 The problems are Branin in 100 dimensions after 50 evaluations, and Hartmann6 in 100 and in 1,000 dimensions after 200.
-Each run is one small JSON file, written when it is complete; runs that exist are not made again. A row of the table has
-the mean and the standard error over seeds, and in brackets the published ones (50 repetitions; SMAC in 1,000 dimensions
-10) and how many standard errors of the difference lie between them.
+Each run is one small JSON file, written when it is complete; runs that exist or were kept are not made again. A row of
+the table has the published mean and standard error (50 repetitions; SMAC in 1,000 dimensions 10), ours over the seeds,
+and how many standard errors of the difference lie between them.
 
 The published embeddings have twice as many dimensions as the function (HeSBO, ALEBO) or as many (REMBO), and 10 random
 points (REMBO: 2 in each of 4 embeddings, by turns). Published HeSBO and REMBO have the Gaussian process and the search
@@ -18,10 +19,11 @@ of these evaluate one common initial point, the other methods ten of them.
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -33,6 +35,7 @@ import numpy as np
 import typer
 from scipy.special import ndtr
 
+import report
 from bounce import Space, baselines
 from bounce.baselines.rivals.alebo import Alebo, density, improvement, promising
 from bounce.baselines.rivals.gaussian import Fit, Gaussian, Matern52, gamma_prior
@@ -60,6 +63,10 @@ TASKS = {
     "hartmann100": Task(Padded(Hartmann6(), 100), 200, 6),
     "hartmann1000": Task(Padded(Hartmann6(), 1000), 200, 6),
 }
+
+MARKS = (25, 50, 100, 200)
+KEPT = Path(__file__).parent / "data" / "embeddings.csv"
+NAMES = ("method", "problem", "seed", *map(str, MARKS))  # the columns of that file: the best value at each mark
 
 Published = dict[str, dict[int, tuple[float, float]]]
 PUBLISHED: dict[str, Published] = {  # the mean and the standard error of the best value, by evaluations
@@ -191,13 +198,12 @@ class Job:
         """The file of the run."""
         return self.out / self.problem / f"{self.method}-seed{self.seed}.json"
 
-    @property
-    def best(self) -> list[float]:
-        """The best value after each evaluation of the run that exists; empty if there is none."""
+    def exists(self, earlier: Mapping[tuple[str, str, int], Mapping[int, float]]) -> bool:
+        """Return whether the run, or one that is longer, was kept or is in its file."""
+        marks = max(earlier.get((self.method, self.problem, self.seed), {}), default=0)
         if not self.path.exists():
-            return []
-        found: list[float] = json.loads(self.path.read_text(encoding="utf-8"))["best"]
-        return found
+            return marks >= self.evaluations
+        return max(marks, len(json.loads(self.path.read_text(encoding="utf-8"))["best"])) >= self.evaluations
 
 
 def make(job: Job) -> dict[str, Any]:
@@ -229,31 +235,74 @@ def work(job: Job) -> str:
     return f"{job}: {run['best'][-1]:.4g} after {run['seconds']:.0f} s of asks"
 
 
-def cell(jobs: Iterable[Job]) -> str:
-    """Return what the table says of the runs of a method on a problem."""
-    jobs = list(jobs)
-    method, name, mark = jobs[0].method, jobs[0].problem, jobs[0].evaluations
-    values = [best[mark - 1] for job in jobs if len(best := job.best) >= mark]
-    if len(values) < 2:
-        return "–"
-    mean, error = float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
-    said = f"{mean:.3f} ± {error:.3f} ({len(values)})"
-    known = PUBLISHED.get(method.removesuffix("-ax"), {}).get(name, {}).get(mark)
-    if known is None:
-        return said
-    apart = abs(mean - known[0]) / float(np.hypot(error, known[1]))
-    return f"{said} [{known[0]:.3f} ± {known[1]:.3f}: {apart:.1f}]"
+Key = tuple[str, str, int]
+"""A method, a problem and a seed."""
+Values = dict[Key, dict[int, float]]
+"""The best value of each run by the number of evaluations."""
 
 
-def table(jobs: Iterable[Job]) -> str:
-    """Return the table as Markdown: mean ± standard error (seeds) [published: distance in standard errors]."""
-    groups: dict[str, dict[str, list[Job]]] = {}
-    for job in jobs:
-        groups.setdefault(job.method, {}).setdefault(job.problem, []).append(job)
-    heads = {f"{job.problem} after {job.evaluations}": None for own in groups.values() for job, *_ in own.values()}
-    rows = [["", *heads], ["---"] * (len(heads) + 1)]
-    rows += [[method, *(cell(same) for same in own.values())] for method, own in groups.items()]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+def kept(path: Path) -> Values:
+    """Return the runs of a file that `keep` has written; none if there is no file."""
+    if not path.exists():
+        return {}
+    with path.open(encoding="utf-8", newline="") as file:
+        return {
+            (row["method"], row["problem"], int(row["seed"])): {m: float(row[str(m)]) for m in MARKS if row[str(m)]}
+            for row in csv.DictReader(file)
+        }
+
+
+def keep(path: Path, values: Values) -> None:
+    """Write runs to a file, sorted, at once or not at all."""
+    part = path.with_suffix(f".{os.getpid()}.part")
+    with part.open("w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(NAMES)
+        lines.writerows([*key, *(values[key].get(mark, "") for mark in MARKS)] for key in sorted(values))
+    os.replace(part, path)
+
+
+def found(out: Path) -> Values:
+    """Return the runs in a folder."""
+    values: Values = {}
+    for path in sorted(out.glob("*/*-seed*.json")):
+        run = json.loads(path.read_text(encoding="utf-8"))
+        best = run["best"]
+        values[run["method"], run["problem"], run["seed"]] = {m: best[m - 1] for m in MARKS if m <= len(best)}
+    return values
+
+
+def united(*groups: Values) -> Values:
+    """Return all runs; of a run that comes twice the longer one."""
+    both: Values = {}
+    for key, values in (pair for group in groups for pair in group.items()):
+        both[key] = max(both.get(key, {}), values, key=len)
+    return both
+
+
+def row(method: str, problem: str, mark: int, values: Values) -> list[str] | None:
+    """Return a row of the table; None with fewer than two runs."""
+    own = [at[mark] for (name, where, _), at in values.items() if (name, where) == (method, problem) and mark in at]
+    if len(own) < 2:
+        return None
+    mean, error = float(np.mean(own)), float(np.std(own, ddof=1) / np.sqrt(len(own)))
+    cells = [f"`{method}`", problem, str(mark)]
+    known = PUBLISHED.get(method.removesuffix("-ax"), {}).get(problem, {}).get(mark)
+    numbers, verdict = ["–", f"{mean:.3f} ± {error:.3f} ({len(own)})", "–"], "–"
+    if known is not None:
+        apart = (mean - known[0]) / float(np.hypot(error, known[1]))
+        numbers[0], numbers[2] = f"{known[0]:.3f} ± {known[1]:.3f}", f"{apart:+.1f}"
+        verdict = "yes" if abs(apart) <= 2.0 else "no, better" if apart < 0.0 else "no, worse"
+    return [*cells, *(number.replace("-", "−") for number in numbers), verdict]
+
+
+def table(values: Values, methods: Iterable[str], problems: Iterable[str]) -> str:
+    """Return the table as Markdown, a row for each method, problem and number of evaluations."""
+    heads = ["method", "problem", "evaluations", "published", "ours (seeds)", "standard errors apart", "within two"]
+    rows = [heads, ["---"] * len(heads)]
+    each = [(method, problem, mark) for problem in problems for method in methods for mark in MARKS]
+    rows += [own for one in each if (own := row(*one, values)) is not None]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
 
 
 def chosen(text: str, known: Iterable[str]) -> list[str]:
@@ -267,24 +316,36 @@ def chosen(text: str, known: Iterable[str]) -> list[str]:
 
 def main(
     *,
-    out: Annotated[Path, typer.Option(help="The folder of the runs.")],
+    out: Annotated[Path, typer.Option(help="The folder of the runs.")] = Path("embeddings-runs"),
     methods: Annotated[str, typer.Option(help=f"A list with commas of: {', '.join(METHODS)}. All if empty.")] = "",
     problems: Annotated[str, typer.Option(help=f"A list with commas of: {', '.join(TASKS)}. All if empty.")] = "",
     seeds: Annotated[int, typer.Option(help="The number of runs of each method on each problem.", min=1)] = 20,
-    mark: Annotated[int, typer.Option(help="Evaluations at which runs end and are compared; 0: all.", min=0)] = 0,
+    mark: Annotated[int, typer.Option(help="Evaluations at which runs end; 0: all.", min=0)] = 0,
     jobs: Annotated[int, typer.Option(help="The number of processes.", min=1)] = 1,
     only_table: Annotated[bool, typer.Option("--table", help="Make no runs, print the table.")] = False,
+    keep_runs: Annotated[
+        bool, typer.Option("--keep", help="Add the runs of the folder to those that are kept.")
+    ] = False,
+    into: Annotated[Path, typer.Option("--kept", help="The file of kept runs.")] = KEPT,
+    document: Annotated[Path | None, typer.Option(help="A document whose table is replaced.")] = None,
 ) -> None:
     """Make the runs that do not exist yet, seed by seed, and print the table."""
     names, tasks = chosen(methods, METHODS), chosen(problems, TASKS)
     ends = {name: min(mark or TASKS[name].evaluations, TASKS[name].evaluations) for name in tasks}
+    earlier = kept(into)
     wanted = [Job(out, method, name, s, ends[name]) for s in range(seeds) for name in tasks for method in names]
-    missing = [] if only_table else [job for job in wanted if len(job.best) < job.evaluations]
+    missing = [] if only_table else [job for job in wanted if not job.exists(earlier)]
     if missing:
         with get_context("spawn").Pool(min(jobs, len(missing))) as pool:
             for i, line in enumerate(pool.imap_unordered(work, missing), 1):
                 print(f"{i} of {len(missing)}  {line}", flush=True)
-    print(table(wanted))
+    values = united(earlier, found(out))
+    if keep_runs:
+        keep(into, values)
+    text = table(values, names, tasks)
+    if document is not None:
+        report.renew(document, "published", text)
+    print(text)
 
 
 if __name__ == "__main__":

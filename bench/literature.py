@@ -3,11 +3,13 @@
     BOUNCE_DATA=FOLDER python bench/literature.py run --seeds 5 --evaluations 100 --methods leaf,pr --jobs 2
     bounce paper keep --kept docs/paper/runs.csv
     python bench/literature.py table
+    python bench/literature.py paper
     python bench/literature.py speed
 
 The runs are those of `bounce paper run`, in the same folder: what a figure of the paper shows, or what was kept, is not
-run again. `table` renews the table of docs/rivals.md from the kept runs, and `speed` measures what an ask costs each
-rival and renews the other table.
+run again. `table` renews the tables of docs/rivals.md from the kept runs. `paper` renews those of docs/paper.md: what
+was kept, the method of the paper beside the default, and the claims. `speed` measures what an ask costs each rival, and
+renews the table of that.
 """
 
 from __future__ import annotations
@@ -27,13 +29,16 @@ import report
 from bounce import baselines, benchmarks
 from bounce.baselines.baseline import INITIAL
 from bounce.baselines.rivals.catalogue import RIVALS
+from bounce.cli.verdicts import as_table
 from bounce.errors import BounceError, DataError, InvalidInput, InvalidSpace
-from bounce.paper.figures import Figure, Method, figures
-from bounce.paper.kept import Kept, Key, read
-from bounce.paper.runs import Run, make_all, processes, wanted
+from bounce.paper.claims import LEVEL, MISSING, check, paired
+from bounce.paper.figures import VERSIONS, Figure, Method, figures
+from bounce.paper.kept import Kept, Key, fullest, method_of, read
+from bounce.paper.runs import Run, make_all, processes, seen, wanted
 
 ROOT = Path(__file__).parent.parent
 KEPT, DOCUMENT = ROOT / "docs" / "paper" / "runs.csv", ROOT / "docs" / "rivals.md"
+PAGE = ROOT / "docs" / "paper.md"
 PROBLEMS = ("pest25", "ackley53", "contamination25", "maxsat60", "labs50", "cluster60", "svm53")
 MARKS = (50, 100, 200)
 LEAST, MOST = 2, 50  # seeds of a number in the tables
@@ -154,6 +159,81 @@ def table(
     text = tables(read(kept))
     report.renew(into, "literature", text)
     print(text)
+
+
+def against_default(kept: Mapping[Key, Kept]) -> str:
+    """Return the table of the method of the paper and of the default, on both versions of the problems.
+
+    A value is bold where it is lower than the other one by the paired test over the seeds that both have.
+    """
+    pair = [method for method in comparison().methods if method.key in ("bounce", "bounce-default")]
+    figure = Figure(0, "the method of the paper and the default", PROBLEMS, VERSIONS, tuple(pair))
+    lines = [f"| problem | version | method | {' | '.join(map(str, MARKS))} |", f"|{' --- |' * (3 + len(MARKS))}"]
+    for problem in PROBLEMS:
+        for version in VERSIONS:
+            found = {
+                curve.method.key: [own for seed in range(MOST) if (own := kept.get((curve.name, seed))) is not None]
+                for curve in figure.curves()
+                if (curve.problem, curve.version) == (problem, version)
+            }
+            if all(number(runs, MARKS[0])[0] < math.inf for runs in found.values()):
+                for key, runs in found.items():
+                    (other,) = (theirs for name, theirs in found.items() if name != key)
+                    cells = [_bold(runs, other, mark) for mark in MARKS]
+                    lines.append(f"| {problem} | {version} | `{key}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _bold(runs: Sequence[Kept], other: Sequence[Kept], mark: int) -> str:
+    """Return the number of some runs, bold if it is lower than that of others."""
+    both = [
+        {own.seed: float(own.best[mark - 1]) for own in group if own.evaluations >= mark} for group in (runs, other)
+    ]
+    seeds = sorted(both[0].keys() & both[1].keys())
+    a, b = (np.array([values[seed] for seed in seeds]) for values in both)
+    _, text = number(runs, mark)
+    return f"**{text}**" if len(seeds) >= LEAST and paired(a, b) < LEVEL else text
+
+
+def coverage(kept: Mapping[Key, Kept]) -> str:
+    """Return how many runs there are of each method on each problem, and how long the shortest of them is.
+
+    Runs that are shorter than what most have are left out, as in the figures (`fullest`).
+    """
+    methods = [method for method in comparison().methods if any(method_of(own) == method.key for own, _ in kept)]
+    figure = Figure(0, "all methods, both versions", PROBLEMS, VERSIONS, tuple(methods))
+    found: dict[tuple[str, str, str], str] = {}
+    for curve in figure.curves():
+        runs = fullest([own for seed in range(MOST) if (own := kept.get((curve.name, seed))) is not None])
+        shortest = min((len(own.best) for own in runs), default=0)
+        found[curve.method.key, curve.problem, curve.version] = f"{len(runs)} × {shortest}" if runs else "–"
+    problems = [name for name in PROBLEMS if any(text != "–" for key, text in found.items() if key[1] == name)]
+    lines = [f"| method | {' | '.join(problems)} |", f"|{' --- |' * (1 + len(problems))}"]
+    for method in methods:
+        cells = [" / ".join(found[method.key, problem, version] for version in VERSIONS) for problem in problems]
+        lines.append(f"| `{method.key}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def claimed(kept: Mapping[Key, Kept]) -> str:
+    """Return the table of claims about runs of which enough were kept: that of `bounce paper check --markdown`."""
+    found = [row for figure in figures().values() for row in check(figure, lambda curve: seen(curve, [], kept))]
+    run = [row for row in found if row.verdict != MISSING]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in as_table(run))
+
+
+@app.command()
+def paper(
+    *,
+    kept: Annotated[Path, typer.Option(help="The file of kept runs.")] = KEPT,
+    into: Annotated[Path, typer.Option(help="The document whose tables are replaced.")] = PAGE,
+) -> None:
+    """Renew the tables of runs, of the default beside the method of the paper and of claims, and print them."""
+    runs = read(kept)
+    tables = {"kept": coverage(runs), "versions": against_default(runs), "claims": claimed(runs)}
+    for name, text in tables.items():
+        report.renew(into, name, text)
+        print(text)
 
 
 def cost(name: str, kind: str, observed: int = OBSERVED) -> float | None:

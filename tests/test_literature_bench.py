@@ -63,6 +63,34 @@ def test_the_best_method_comes_first_and_numbers_say_of_how_many_seeds_they_are(
     assert literature.number(some[:1], 50) == (math.inf, "–")
 
 
+def test_the_default_is_shown_beside_the_method_of_the_paper_and_what_is_lower_is_bold(tmp_path: Path) -> None:
+    some = [kept_run("bounce", seed, 14.0) for seed in range(6)]
+    some += [kept_run("bounce-default", seed, 13.0) for seed in range(6)]
+    some += [kept_run("leaf", 0, 15.0, evaluations=100)]
+    path, page = tmp_path / "runs.csv", tmp_path / "page.md"
+    kept.write(path, some)
+    page.write_text(
+        "".join(f"<!-- {name}: begin -->\nold\n<!-- {name}: end -->\n" for name in ("versions", "claims", "kept"))
+    )
+    done = CliRunner().invoke(literature.app, ["paper", "--kept", str(path), "--into", str(page)])
+    assert done.exit_code == 0, done.output
+    same, low, high = "17.000 ± 0.000 (6)", "13.000 ± 0.000 (6)", "14.000 ± 0.000 (6)"
+    assert page.read_text().splitlines()[2:6] == [
+        "| problem | version | method | 50 | 100 | 200 |",
+        "| --- | --- | --- | --- | --- | --- |",
+        f"| pest25 | randomized | `bounce` | {same} | {high} | {high} |",
+        f"| pest25 | randomized | `bounce-default` | {same} | **{low}** | **{low}** |",
+    ]
+    assert "| 18 | 0.986 for 60 bits and 128 anchors | computed | holds |" in page.read_text()
+    assert page.read_text().splitlines()[-7:-2] == [
+        "| method | pest25 |",
+        "| --- | --- |",
+        "| `bounce` | – / 6 × 200 |",
+        "| `bounce-default` | – / 6 × 200 |",
+        "| `leaf` | – / 1 × 100 |",
+    ]
+
+
 def test_kept_runs_are_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "runs.csv"

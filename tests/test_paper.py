@@ -300,6 +300,13 @@ def test_a_title_is_not_wider_than_its_picture(number: int) -> None:
     assert extent.x1 <= picture.bbox.x1
 
 
+def test_the_graphs_of_combo_are_shown_as_the_paper_prints_them() -> None:
+    picture = _ANALYSES["combo_categories"](figures()[21], lambda curve: [])
+    matrices = [[int(text.get_text()) for text in axis.texts] for axis in picture.axes if axis.texts]
+    path = [[0, 1, 0, 0, 0], [1, 0, 1, 0, 0], [0, 1, 0, 1, 0], [0, 0, 1, 0, 1], [0, 0, 0, 1, 0]]
+    assert matrices == [[x for row in path for x in row], [int(i != j) for i in range(5) for j in range(5)]]
+
+
 @pytest.mark.parametrize("number", [18, 19, 20, 21])
 def test_the_analyses_are_drawn_without_runs(number: int, tmp_path: Path) -> None:
     assert [path.suffix for path in draw(figures()[number], lambda curve: [], tmp_path)] == [".png", ".svg"]

@@ -123,6 +123,61 @@ def test_a_failed_evaluation_fails_its_trial_only(method: str, tmp_path: Path, m
     assert [row["state"] for row in read(tmp_path / "a.jsonl").rows] == ["done"] * 3 + ["failed"] + ["done"] * 4
 
 
+@pytest.mark.parametrize("method", ["bounce", "casmopolitan"])
+@pytest.mark.parametrize("cut", [0, 3, 5, 7, 12])
+def test_a_run_that_was_stopped_is_continued_to_the_same_trace(
+    method: str, cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also past a failure, and where the last line was cut."""
+    values = Labs.__call__
+    seen: list[dict[str, Any]] = []
+
+    def sometimes(self: Labs, point: dict[str, Any]) -> float:
+        seen.append(point)
+        value = values(self, point)
+        if sum(point.values()) % 4 == 0:
+            raise OSError("the disk is gone")
+        return value
+
+    monkeypatch.setattr(Labs, "__call__", sometimes)
+    setup, path = Setup("labs10", {"budget": 12, "batch_size": 2}, method=method), tmp_path / "a.jsonl"
+
+    def points() -> list[tuple[Any, ...]]:
+        return [(row["id"], row["point"], row["value"], row["state"]) for row in read(path).rows]
+
+    record(setup, 1, path)
+    whole = points()
+    assert {state for *_, state in whole} == {"done", "failed"}
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:cut]) + (lines[cut][:20] if cut < 12 else ""))
+    seen.clear()
+    record(setup, 1, path, resume=True)
+    assert points() == whole
+    assert len(seen) == 12 - cut
+
+
+def test_a_benchmark_continues_what_was_killed_and_refuses_other_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["benchmark", "labs10", "--methods", "random,bounce", "--evals", "8"]
+    assert typed(words, monkeypatch, capsys, tmp_path).code == 0
+    path = tmp_path / "labs10-bounce-seed0.jsonl"
+    whole = [row["point"] for row in read(path).rows]
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:3]))
+    shown = typed(words, monkeypatch, capsys, tmp_path)
+    assert "already exists: use --resume or --overwrite" in shown.err
+    assert typed([*words, "--resume"], monkeypatch, capsys, tmp_path).code == 0
+    assert [row["point"] for row in read(path).rows] == whole
+    shown = typed([*words, "--resume", "--overwrite"], monkeypatch, capsys, tmp_path)
+    assert "give either --resume or --overwrite" in shown.err
+    other = json.loads(path.read_text().splitlines()[0])
+    other["point"] = {name: not on for name, on in other["point"].items()}
+    path.write_text(json.dumps(other) + "\n")
+    shown = typed([*words, "--resume"], monkeypatch, capsys, tmp_path)
+    assert "cannot be continued: trial 0 has another point there. It was made with other options" in shown.err
+    assert path.read_text() == json.dumps(other) + "\n"
+
+
 def test_traces_of_several_folders_are_compared_not_mixed() -> None:
     found = [Trace(Path(folder, "x-seed0.jsonl"), rows([1.0])) for folder in ("old", "new")]
     assert list(grouped(found)) == ["old/x", "new/x"]
@@ -147,7 +202,7 @@ def test_a_benchmark_runs_the_method_of_the_paper(
             super().__init__(*arguments, **options)
             methods.append(self.options["method"])
 
-    def recorded(runs: Any, *, jobs: int, progress: Any) -> list[Trace]:
+    def recorded(runs: Any, *, jobs: int, progress: Any, resume: bool) -> list[Trace]:
         for run in runs:
             record(*run)
         return [read(path) for _, _, path in runs]
@@ -176,7 +231,7 @@ def test_the_names_are_listed(tmp_path: Path) -> None:
         ("benchmark labs20 --out /proc/a.jsonl", "nothing can be written to the folder '/proc'"),
         (
             "benchmark labs20 --out old.jsonl",
-            "old-seed7.jsonl already exists: choose another --out, or use --overwrite",
+            "old-seed7.jsonl already exists: use --resume or --overwrite, or choose another --out",
         ),
         ("plot old-seed7.jsonl old-seed7.jsonl", "old-seed7.jsonl is given twice"),
         ("plot old-seed7.jsonl old-seed8.jsonl", "they are different problems"),

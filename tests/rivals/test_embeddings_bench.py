@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from typer.testing import CliRunner
 
 import embeddings
 from bounce.baselines.rivals.gaussian import Fit, Matern52
-from embeddings import METHODS, PUBLISHED, TASKS, Job, cell, make
+from embeddings import METHODS, PUBLISHED, TASKS, Job, make, row
 
 
 @pytest.mark.slow
@@ -19,24 +18,49 @@ def test_the_script_makes_missing_runs_only_and_prints_the_table(tmp_path: Path)
     app = typer.Typer()
     app.command()(embeddings.main)
     options = ["--methods", "random,hesbo", "--problems", "branin100", "--seeds", "2", "--mark", "12"]
-    first = CliRunner().invoke(app, ["--out", str(tmp_path), *options])
+    options += ["--out", str(tmp_path), "--kept", str(tmp_path / "kept.csv"), "--keep"]
+    first = CliRunner().invoke(app, options)
     assert first.exit_code == 0, first.output
     assert "4 of 4" in first.output
-    assert "| random | " in first.output
-    again = CliRunner().invoke(app, ["--out", str(tmp_path), *options])
+    assert "| method | problem | evaluations | published | " in first.output
+    assert len(embeddings.kept(tmp_path / "kept.csv")) == 4
+    again = CliRunner().invoke(app, options)
     assert "of 4" not in again.output
     assert again.output.strip() == first.output[first.output.index("|") :].strip()
 
 
-def test_a_cell_has_mean_error_and_the_distance_to_the_published_number(tmp_path: Path) -> None:
-    jobs = [Job(tmp_path, "alebo", "branin100", seed, 50) for seed in range(3)]
-    assert cell(jobs) == "–"
-    for job, last in zip(jobs, (0.5, 1.0, 1.5), strict=True):
-        job.path.parent.mkdir(exist_ok=True)
-        job.path.write_text(json.dumps({"best": [9.0] * 49 + [last]}), encoding="utf-8")
+def values_of(*lasts: float, method: str = "alebo") -> embeddings.Values:
+    return {(method, "branin100", seed): {25: 9.0, 50: last} for seed, last in enumerate(lasts)}
+
+
+def test_a_row_has_both_means_and_errors_and_says_whether_they_agree() -> None:
+    assert row("alebo", "branin100", 50, values_of(0.5)) is None
     error = 0.5 / np.sqrt(3.0)
     apart = (1.0 - 0.749) / np.hypot(error, 0.212)
-    assert cell(jobs) == f"1.000 ± {error:.3f} (3) [0.749 ± 0.212: {apart:.1f}]"
+    found = row("alebo", "branin100", 50, values_of(0.5, 1.0, 1.5))
+    head = ["`alebo`", "branin100", "50", "0.749 ± 0.212"]
+    assert found == [*head, f"1.000 ± {error:.3f} (3)", f"{apart:+.1f}", "yes"]
+    assert (row("alebo", "branin100", 50, values_of(3.0, 3.1)) or [])[-1] == "no, worse"
+    assert (row("alebo", "branin100", 50, values_of(0.0, 0.1)) or [])[-1] == "no, better"
+    assert (row("bounce", "branin100", 50, values_of(3.0, 3.1, method="bounce")) or [])[-1] == "–"
+
+
+def test_runs_that_were_kept_are_not_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "kept.csv"
+    assert embeddings.kept(path) == {}
+    embeddings.keep(path, values_of(0.5, 1.25))
+    assert embeddings.kept(path) == values_of(0.5, 1.25)
+    earlier = embeddings.kept(path)
+    assert Job(tmp_path, "alebo", "branin100", 1, 50).exists(earlier)
+    assert not Job(tmp_path, "alebo", "branin100", 2, 50).exists(earlier)
+    assert not Job(tmp_path, "alebo", "branin100", 1, 51).exists(earlier)
+    shorter = {("alebo", "branin100", 0): {25: 9.0}}
+    assert embeddings.united(earlier, shorter) == earlier == embeddings.united(shorter, earlier)
+
+
+def test_the_table_of_the_documentation_is_that_of_the_kept_runs() -> None:
+    shown = embeddings.table(embeddings.kept(embeddings.KEPT), METHODS, TASKS)
+    assert shown in (embeddings.KEPT.parents[2] / "docs" / "rivals.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("method", ["hesbo-ax", "rembo-ax"])

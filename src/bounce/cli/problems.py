@@ -146,6 +146,9 @@ def benchmark(
             help="Write traces to FILE-seed0.jsonl, ... The default is the name of the problem.",
         ),
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue runs that were stopped; give the other options as before.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace all traces of the same name.")] = False,
 ) -> None:
     """Run optimizers on a problem of the paper.
@@ -163,6 +166,8 @@ def benchmark(
     if methods == "list":
         print("\n".join(f"{key:<28}{about}" for key, about in baselines.names().items()))
         return
+    if resume and overwrite:
+        raise InvalidInput("give either --resume or --overwrite")
     chosen = list(dict.fromkeys(word.strip() for word in methods.split(",")))
     if method != "default" and "bounce" not in chosen:
         raise InvalidInput(f"--method {method} is for Bounce, and --methods has no bounce")
@@ -176,17 +181,17 @@ def benchmark(
     for setup in setups.values():
         setup.optimizer(problem.space, 0)  # refuses an unknown method, or one that does not take such variables
     files = {key: out if methods == "bounce" else out.with_name(f"{out.stem}-{key}{out.suffix}") for key in chosen}
-    old = [path for file in files.values() for path in existing(file)]
+    old = [path for file in files.values() for path in existing(file)] if not resume else []
     if old and not overwrite:
-        raise InvalidInput(f"{old[0]} already exists: choose another --out, or use --overwrite")
+        raise InvalidInput(f"{old[0]} already exists: use --resume or --overwrite, or choose another --out")
     for path in old:
         path.unlink()
     runs = [(setups[key], seed, path_of(files[key], seed)) for seed in range(seeds) for key in chosen]
-    traces = _recorded(runs, f"{name}, {', '.join(chosen)}", jobs)
+    traces = _recorded(runs, f"{name}, {', '.join(chosen)}", jobs, resume=resume)
     _print_summaries({key: [traces[path_of(files[key], seed)] for seed in range(seeds)] for key in chosen}, out.stem)
 
 
-def _recorded(runs: Sequence[tuple[Setup, int, Path]], title: str, jobs: int) -> dict[Path, Trace]:
+def _recorded(runs: Sequence[tuple[Setup, int, Path]], title: str, jobs: int, *, resume: bool) -> dict[Path, Trace]:
     """Make runs behind a progress bar, and return their traces by file."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
@@ -202,7 +207,7 @@ def _recorded(runs: Sequence[tuple[Setup, int, Path]], title: str, jobs: int) ->
         def show(finished: int) -> None:
             progress.update(task, completed=finished)
 
-        return {trace.path: trace for trace in record_all(runs, jobs=jobs, progress=show)}
+        return {trace.path: trace for trace in record_all(runs, jobs=jobs, progress=show, resume=resume)}
 
 
 def _print_summaries(traces: Mapping[str, Sequence[Trace]], title: str) -> None:

@@ -29,9 +29,14 @@ def one_category_table(categories: int) -> Array:
     return np.array([[any_category(int(d), categories, int(m)) for m in SIZES] for d in DIMENSIONS])
 
 
+def graph_of(*, fixed: bool) -> Array:
+    """Return COMBO's adjacency matrix of the categories of PestControl: a path as published, complete as described."""
+    return complete(ACTIONS) if fixed else path(ACTIONS)
+
+
 def prior_of(*, fixed: bool) -> Array:
     """Return COMBO's prior variance of each category of PestControl at β = 1."""
-    return prior_variances(complete(ACTIONS) if fixed else path(ACTIONS))
+    return prior_variances(graph_of(fixed=fixed))
 
 
 ANALYSES: dict[str, Callable[[], float]] = {

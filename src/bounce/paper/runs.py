@@ -20,14 +20,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import Any
 
 from bounce import benchmarks
 from bounce.errors import InvalidInput
-from bounce.optimizer.bounce import Bounce
 from bounce.paper.figures import Curve, Figure
 from bounce.paper.kept import Kept, Key, fullest, kept, name_of
-from bounce.paper.traces import FIELDS, Seen, Setup, Trace, one_thread_each, path_of, row_of
+from bounce.paper.traces import (
+    FIELDS,
+    Seen,
+    Setup,
+    Trace,
+    intact,
+    known_rows,
+    one_thread_each,
+    path_of,
+    repeat,
+)
 
 QUICK_REPETITIONS, QUICK_EVALUATIONS = 5, 100
 
@@ -88,41 +96,9 @@ def wanted(
     return list(found.values())
 
 
-def intact(path: Path) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the lines of a trace up to the first that is damaged, and what is wrong with that one, if there is one.
-
-    What follows the last whole line was cut off by a kill, and is not damage.
-    """
-    rows: list[dict[str, Any]] = []
-    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
-        try:
-            row = row_of(line, f"{path}, line {number}")
-        except InvalidInput as error:
-            return rows, str(error)
-        if row["id"] != number - 1:
-            return rows, f"{path}, line {number}: it should be trial {number - 1}, not {row['id']}"
-        rows.append(row)
-    return rows, None
-
-
 def damage(path: Path) -> str | None:
     """Say what is wrong with a trace; None if nothing is, or if there is no trace."""
     return intact(path)[1] if path.exists() else None
-
-
-def known_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the intact lines of a trace; cut off what follows them, and keep a damaged file under another name."""
-    if not path.exists():
-        return []
-    rows, wrong = intact(path)
-    content = path.read_bytes()
-    kept = b"".join(content.splitlines(keepends=True)[: len(rows)])
-    if len(kept) < len(content):
-        if wrong is not None:
-            path.with_name(f"{path.name}.damaged").write_bytes(content)
-        with path.open("r+b") as file:
-            file.truncate(len(kept))
-    return rows
 
 
 def make(run: Run) -> None:
@@ -140,7 +116,7 @@ def make(run: Run) -> None:
                 os._exit(1)  # nobody waits for this run any more
             for trial in optimizer.ask(run.setup.options["batch_size"]):
                 if count < len(rows):
-                    _repeat(run, optimizer, trial, rows[count])
+                    repeat(run.path, optimizer, trial, rows[count])
                 else:
                     start = time.perf_counter()
                     optimizer.tell(trial, problem(trial.point))
@@ -148,16 +124,6 @@ def make(run: Run) -> None:
                     file.write(json.dumps({field: facts[field] for field in FIELDS}) + "\n")
                     file.flush()
                 count += 1
-
-
-def _repeat(run: Run, optimizer: Bounce, trial: Any, row: dict[str, Any]) -> None:
-    """Tell what the trace has for a trial."""
-    if row["point"] != json.loads(json.dumps(trial.point)):
-        raise InvalidInput(
-            f"{run.path} cannot be continued: trial {trial.id} has another point there. It was made by another "
-            "version: move it away, or use another folder"
-        )
-    optimizer.tell(trial, row["value"])
 
 
 class Counting:

@@ -27,6 +27,7 @@ from bounce.errors import EvaluationFailed, InvalidInput
 from bounce.gp.linalg import Array
 from bounce.optimizer.bounce import Bounce
 from bounce.spaces.space import Space
+from bounce.trial import Trial
 
 FIELDS = (
     *("id", "point", "value", "state", "seconds_ask", "seconds_eval"),
@@ -135,6 +136,51 @@ def _fits(name: str, value: object) -> bool:
     return (name == "value" and value is None) or (isinstance(value, int | float) and math.isfinite(value))
 
 
+def intact(path: Path) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the lines of a trace up to the first that is damaged, and what is wrong with that one, if there is one.
+
+    What follows the last whole line was cut off by a kill, and is not damage.
+    """
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+        try:
+            row = row_of(line, f"{path}, line {number}")
+        except InvalidInput as error:
+            return rows, str(error)
+        if row["id"] != number - 1:
+            return rows, f"{path}, line {number}: it should be trial {number - 1}, not {row['id']}"
+        rows.append(row)
+    return rows, None
+
+
+def known_rows(path: Path) -> list[dict[str, Any]]:
+    """Return the intact lines of a trace; cut off what follows them, and keep a damaged file under another name."""
+    if not path.exists():
+        return []
+    rows, wrong = intact(path)
+    content = path.read_bytes()
+    kept = b"".join(content.splitlines(keepends=True)[: len(rows)])
+    if len(kept) < len(content):
+        if wrong is not None:
+            path.with_name(f"{path.name}.damaged").write_bytes(content)
+        with path.open("r+b") as file:
+            file.truncate(len(kept))
+    return rows
+
+
+def repeat(path: Path, optimizer: Any, trial: Trial, row: Mapping[str, Any]) -> None:
+    """Tell what a trace has for a trial; refuse a line with another point."""
+    if row["point"] != json.loads(json.dumps(trial.point)):
+        raise InvalidInput(
+            f"{path} cannot be continued: trial {trial.id} has another point there. It was made with other options or "
+            "by another version: move it away, or write to another place"
+        )
+    if row["state"] == "failed":
+        optimizer.fail(trial)
+    else:
+        optimizer.tell(trial, row["value"])
+
+
 def grouped(traces: Sequence[Trace]) -> dict[str, list[Trace]]:
     """Return traces by label, with their folder if there are several; refuse traces of different problems."""
     folders = {trace.path.parent for trace in traces}
@@ -179,19 +225,27 @@ class Setup:
         return baselines.make(self.method, space, self.options["budget"], seed)
 
 
-def record(setup: Setup, seed: int, path: Path) -> None:
+def record(setup: Setup, seed: int, path: Path, *, resume: bool = False) -> None:
     """Run a method on a problem and write the trace, one line for each finished trial.
 
-    A failed evaluation fails its trial; before the first success it ends the run. A worker stops when its parent ends.
+    With `resume`, what the trace already has is told again and not evaluated. A failed evaluation fails its trial;
+    before the first success it ends the run. A worker stops when its parent ends.
     """
+    known = known_rows(path) if resume else []
+    if len(known) >= setup.options["budget"]:
+        return
     problem = benchmarks.load(setup.name, setup.randomized)
     optimizer = setup.optimizer(problem.space, seed)
-    parent = parent_process()
-    with path.open("w", encoding="utf-8") as file:
+    parent, count = parent_process(), 0
+    with path.open("a" if resume else "w", encoding="utf-8") as file:
         while not optimizer.done:
             if parent is not None and not parent.is_alive():
                 os._exit(1)  # nobody waits for this worker; the lines written so far are complete
             for trial in optimizer.ask(setup.options.get("batch_size", 1)):
+                count += 1
+                if count <= len(known):
+                    repeat(path, optimizer, trial, known[count - 1])
+                    continue
                 start = time.perf_counter()
                 try:
                     optimizer.tell(trial, problem(trial.point))
@@ -204,14 +258,16 @@ def record(setup: Setup, seed: int, path: Path) -> None:
                 file.flush()
 
 
-def record_all(runs: Sequence[tuple[Setup, int, Path]], *, jobs: int, progress: Callable[[int], None]) -> list[Trace]:
-    """Make runs (what, the seed, the file) in processes of one BLAS thread each.
+def record_all(
+    runs: Sequence[tuple[Setup, int, Path]], *, jobs: int, progress: Callable[[int], None], resume: bool = False
+) -> list[Trace]:
+    """Make runs (what, the seed, the file) in processes of one BLAS thread each, or continue them.
 
     `progress` is called with how many trials are finished.
     """
     paths = [path for _, _, path in runs]
     with one_thread_each(), ProcessPoolExecutor(min(jobs, len(runs)), mp_context=get_context("spawn")) as pool:
-        running: set[Future[None]] = {pool.submit(record, *run) for run in runs}
+        running: set[Future[None]] = {pool.submit(record, *run, resume=resume) for run in runs}
         try:
             while running:
                 finished, running = wait(running, timeout=0.2, return_when="FIRST_COMPLETED")

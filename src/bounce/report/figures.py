@@ -21,6 +21,7 @@ from bounce.paper.analyses import (
     DIMENSIONS,
     SIZES,
     STATIONS,
+    graph_of,
     one_category_table,
     prior_of,
     zero_sequency_table,
@@ -222,25 +223,41 @@ def _level(axes: Sequence[Axes]) -> None:
 
 
 def _combo_categories(figure: Figure, runs: Runs) -> Picture:
-    """Draw the prior variance of each category, and what COMBO proposed where it was run."""
+    """Draw the graphs of a variable, the prior variance of each category, and what COMBO proposed where it was run."""
     found = [(curve, list(runs(curve))) for curve in figure.curves()]
     shown = [(curve, traces) for curve, traces in found if traces]
-    picture, axes = _picture(1 + len(shown), f"Figure {figure.number}: {figure.title}")
+    picture, (published, fixed, prior, *others) = _picture(3 + len(shown), f"Figure {figure.number}: {figure.title}")
+    _matrix(published, graph_of(fixed=False), PUBLISHED, "adjacency matrix, COMBO")
+    _matrix(fixed, graph_of(fixed=True), FIXED, "adjacency matrix, fixed")
     places = np.arange(1, ACTIONS + 1)
-    axes[0].bar(places - 0.2, prior_of(fixed=False), 0.4, label="COMBO: a path", color=PUBLISHED)
-    axes[0].bar(places + 0.2, prior_of(fixed=True), 0.4, label="fixed: all connected", color=FIXED)
-    axes[0].set_title("variance before any data", fontsize=10)
-    axes[0].set(xlabel="category", ylabel="prior variance at β = 1")
-    axes[0].legend(fontsize=8)
-    for (curve, traces), axis in zip(shown, axes[1:], strict=True):
+    prior.bar(places - 0.2, prior_of(fixed=False), 0.4, label="COMBO", color=PUBLISHED)
+    prior.bar(places + 0.2, prior_of(fixed=True), 0.4, label="fixed", color=FIXED)
+    prior.set(xlabel="category", ylabel="prior variance at β = 1")
+    prior.set_title("variance before any data", fontsize=10)
+    prior.legend(fontsize=8)
+    for (curve, traces), axis in zip(shown, others, strict=True):
         counts = np.array([sum(trace.proposed.get(action, 0) for trace in traces) for action in range(1, ACTIONS + 1)])
         color = FIXED if curve.method.key == "combo-fixed" else PUBLISHED
         axis.bar(places, counts / max(1, counts.sum()), color=color)
         axis.axhline(1.0 / ACTIONS, color="0.3", linestyle=":")
         axis.set_title(f"{curve.method.label}, {curve.version} ({len(traces)})", fontsize=10)
         axis.set(xlabel="category", ylabel="share of proposals")
-    _level(axes[1:])
+    _level(others)
     return picture
+
+
+def _matrix(axis: Axes, graph: Array, color: str, title: str) -> None:
+    """Draw an adjacency matrix: edges are coloured, and every entry is written."""
+    from matplotlib.colors import ListedColormap
+
+    n = len(graph)
+    axis.imshow(graph, cmap=ListedColormap(["white", color]), extent=(0.5, n + 0.5, n + 0.5, 0.5))
+    for i, j in np.ndindex(graph.shape):
+        axis.text(
+            j + 1, i + 1, f"{graph[i, j]:.0f}", ha="center", va="center", color="white" if graph[i, j] else "black"
+        )
+    axis.set(xlabel="category", ylabel="category", xticks=range(1, n + 1), yticks=range(1, n + 1))
+    axis.set_title(title, fontsize=10)
 
 
 _ANALYSES: dict[str, Callable[[Figure, Runs], Picture]] = {
