@@ -13,6 +13,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -735,6 +736,12 @@ def foreign(path: Path) -> None:
     connection.close()
 
 
+def of_optuna(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        for table in ("studies", "study_directions", "trials", "trial_params", "alembic_version"):
+            connection.execute(f"CREATE TABLE {table} (id INTEGER)")
+
+
 def newer(path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
@@ -759,6 +766,7 @@ def folder(path: Path) -> None:
     ("harm", "from_study", "said"),
     [
         (foreign, False, "is a database, but not a study of Bounce"),
+        (of_optuna, False, "is a storage of Optuna, not a study of Bounce: docs/optuna.md says how to go on with it"),
         (newer, True, "has format 99, and this release reads formats up to"),
         (truncated, True, "damaged"),
         (damaged, True, "damaged"),

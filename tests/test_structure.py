@@ -35,7 +35,9 @@ from bounce.acquire.neighbourhood import Neighbourhood
 from bounce.acquire.rules import Rules
 from bounce.optimizer.model import structured as structured_region
 from bounce.spaces.change import Change
+from bounce.spaces.kinds import on_grid
 from bounce.spaces.leaves import flattened, folded, leaves
+from bounce.spaces.planes import Halfspaces
 from bounce.spec.spec import load
 from bounce.subspace.embedding import Embedding
 from spaces import generators, identity
@@ -747,6 +749,50 @@ def test_what_is_moved_onto_planes_or_is_a_corner_satisfies_the_linear_constrain
         assert space.holds(found)
         solvable = planes.real_weights.any(axis=1) | (len(found) == 4)
         assert (found @ planes.weights.T <= planes.bounds + 1e-3)[:, solvable].all()
+
+
+LINEAR = [
+    "x + y <= 1.2",
+    "x < 0.5",
+    "2 * x - y / 3 >= n / 10",
+    "sum(x, y, n) <= 3 and x > 0.1",
+    "0.3 <= x <= 0.6",
+    "count(f, g) <= 1",
+    "count(f, g) + n < 3",
+    "n <= 2",
+    "n + 2 * o > 5",
+    "0.1 * n <= 0.3",
+    "o / 3 - n / 3 >= 1 / 3",
+]
+
+
+@pytest.mark.parametrize("text", LINEAR)
+def test_linear_constraints_are_judged_as_the_expression_says(text: str) -> None:
+    parameters: list[Any] = [Real("x", -1, 1), Real("y", 1e-9, 3), Integer("n", -2, 6), Ordinal("o", [1, 2, 3])]
+    space = Space([*parameters, Binary("f"), Binary("g")], constraints=[text])
+    structure = space.structure
+    assert structure is not None
+    rng = np.random.default_rng(0)
+    codes = space.uniform(4000, rng=rng)
+    edge = rng.random((4000, 2)).round(1)  # where inequalities are met exactly, or nearly so
+    codes[:2000, :2] = on_grid(np.clip(edge + rng.choice([0, 1e-16, -1e-15, 1e-12], (4000, 2)), 0, 1))[:2000]
+    codes = codes[rng.permutation(4000)]
+    (constraint,) = space.constraints
+    halfspaces = Halfspaces.of(constraint, structure.variables, space.cardinalities)
+    assert halfspaces is not None
+    found, sure = halfspaces.judged(codes)
+    columns = {name: np.array([point[name] for point in space.decode(codes)]) for name in constraint.names}
+    assert sure.mean() > 0.4
+    assert (found == constraint.holds(columns))[sure].all()
+    assert (structure.judged(constraint, codes, exact=True) == constraint.holds(columns)).all()
+
+
+@pytest.mark.parametrize("text", ["x * y < 1", "x == 0.5", "z < 0.5", "big + x <= 9", "step + x <= 2", "not x < 0.5"])
+def test_what_codes_do_not_say_is_left_to_the_expression(text: str) -> None:
+    numbers: list[Any] = [Real("x", 0, 1), Real("y", 0, 9), Real("z", 0.1, 1, log=True)]
+    space = Space([*numbers, Integer("big", 0, 900), Real("step", 0, 9, step=0.1)], constraints=[text])
+    assert space.structure is not None
+    assert Halfspaces.of(space.constraints[0], space.structure.variables, space.cardinalities) is None
 
 
 def test_a_walk_reaches_every_allowed_point() -> None:

@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
+import asks
 import structured
+from bounce import Space
 from bounce.errors import InvalidSpace
 
 
@@ -35,3 +37,16 @@ def test_a_run_is_the_best_value_so_far_and_a_method_that_cannot_is_refused() ->
         structured.run(problem, "tpe", 0, 30)
     with pytest.raises(InvalidSpace):
         structured.run(problem, "flat", 0, 30)
+
+
+@pytest.mark.parametrize("name", asks.CASES)
+def test_every_ask_is_measured_with_constraints_that_exclude_points(name: str) -> None:
+    parameters, constraints = asks.CASES[name]
+    space = Space(parameters, constraints=constraints)
+    assert len(constraints) == 3
+    assert space.structure is not None
+    drawn = space.uniform(2000, rng=np.random.default_rng(0))
+    assert 0.001 < space.structure.allowed(drawn).mean() < 0.9
+    seconds = asks.asks(space, 6, 0)
+    assert len(seconds) == 6
+    assert min(seconds) > 0

@@ -144,10 +144,18 @@ class Expression:
         """
         return cases(self._root, self.text, domains, wanted=False)
 
-    def linear(self) -> tuple[dict[str, float], float] | None:
-        """Return a and b if this is one linear inequality a·x <= b (< counts as <=), else None."""
-        found = self.planes() if isinstance(self._root, Compare) and self._root.symbol in ORDERS else []
+    def linear(self, binary: Container[str] = ()) -> tuple[dict[str, float], float] | None:
+        """Return a and b if this is one linear inequality a·x <= b (< counts as <=), else None.
+
+        `binary` are the parameters that are true or false, whose count is their sum.
+        """
+        found = self.planes(binary) if isinstance(self._root, Compare) and self._root.symbol in ORDERS else []
         return found[0] if found else None
+
+    @property
+    def strict(self) -> bool:
+        """Whether this is one comparison by < or >."""
+        return isinstance(self._root, Compare) and self._root.symbol in ("<", ">")
 
     def planes(self, binary: Container[str] = ()) -> list[tuple[dict[str, float], float]]:
         """Return a and b of all linear inequalities a·x <= b that hold wherever this does (< counts as <=).

@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 
 MARGIN = 1e-9  # of a bound: what is moved onto a plane keeps so far away from it that rounding does not matter
 STRICT = 1e-6  # of the largest weight: how far inside of its planes a corner is looked for
+ROUNDING = 1e-12  # of the numbers in an inequality: more than rounding changes
+EXACT = 2.0**50  # whole numbers up to this have exact sums
 NODES = 2000  # of a search for one corner
 
 
@@ -126,6 +128,65 @@ class Planes:
         """Return which planes are one side of an equation: a point must lie on these, not inside."""
         both = np.concatenate([a, self.bounds[:, None]], axis=1)
         return np.array([bool((both == -row).all(axis=1).any()) for row in both], dtype=bool)
+
+
+@dataclass(frozen=True, eq=False)
+class Halfspaces:
+    """What one constraint says, if it is nothing but linear inequalities a·x <= b, or a·x < b where these are strict.
+
+    The invariant: where `judged` is sure, it says what the constraint says of the values that a user sees.
+    """
+
+    columns: NDArray[np.intp]
+    weights: Array
+    bounds: Array
+    strict: NDArray[np.bool_]
+    unsure: Array
+    """How near (p,) to a bound rounding may matter; negative where all numbers are whole, so that it cannot."""
+
+    @classmethod
+    def of(
+        cls, expression: Expression, variables: Mapping[str, tuple[int, Parameter, Any]], cardinalities: Any
+    ) -> Halfspaces | None:
+        """Build them from an expression; None if it says something else, or of numbers that codes are rounded to."""
+        if any(
+            getattr(variable, "cells", None) is not None for _, variable, table in variables.values() if table is None
+        ):
+            return None
+        binary = {name for name, (_, variable, _) in variables.items() if variable.kind is Kind.BINARY}
+        found, unsure = [], []
+        for part in expression.parts:
+            form = part.linear(binary)
+            planes = None if form is None else Planes.of([part], variables, cardinalities)
+            if form is None or planes is None or len(planes) != 1:
+                return None
+            exact = planes.whole[planes.weights[0] != 0].all() and all(
+                float(x).is_integer() for x in (*planes.weights[0], *planes.bounds)
+            )
+            size = abs(form[1]) + sum(abs(form[0][name]) * _largest(*variables[name][1:]) for name in form[0])
+            unsure.append(-1.0 if exact and size < EXACT else ROUNDING * size)
+            found.append(planes)
+        weights = np.concatenate([planes.weights for planes in found])
+        columns = np.flatnonzero(weights.any(axis=0))
+        return cls(
+            columns,
+            weights[:, columns],
+            np.concatenate([planes.bounds for planes in found]),
+            np.array([part.strict for part in expression.parts]),
+            np.array(unsure),
+        )
+
+    def judged(self, codes: Codes) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which codes (n, D) satisfy all, and where that is sure."""
+        slack = self.bounds - codes[:, self.columns] @ self.weights.T
+        holds = np.where(self.strict, slack > 0.0, slack >= 0.0)
+        sure = np.abs(slack) > self.unsure
+        return np.asarray(holds.all(axis=1)), np.asarray(sure.all(axis=1) | (sure & ~holds).any(axis=1))
+
+
+def _largest(variable: Any, table: NDArray[Any] | None) -> float:
+    """Return the largest size of a variable's values."""
+    return float(np.abs(table.astype(np.float64)).max() if table is not None else max(-variable.low, variable.high))
 
 
 def _scale(variable: Any, table: NDArray[Any] | None) -> tuple[float, float] | None:

@@ -24,6 +24,7 @@ from bounce.spaces.constraints import Constraint, Function
 from bounce.spaces.expressions import Expression
 from bounce.spaces.kinds import Codes, Kind, Parameter
 from bounce.spaces.numbers import rounded
+from bounce.spaces.planes import Halfspaces
 from bounce.spaces.walks import Walks
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Structure:
     def __init__(self, space: Space) -> None:
         self.space = space
         names = [parameter.name for parameter in space.parameters]
+        self._linear: dict[Expression, Halfspaces | None] = {}
         self._place = {name: i for i, name in enumerate(names)}
         self._order = self._sorted_conditions()
         self.composites: list[tuple[Columns, Composite]] = [
@@ -237,6 +239,13 @@ class Structure:
             return np.asarray(np.exp(np.log(scale.low) * (1.0 - own) + np.log(scale.high) * own))
         return np.asarray(scale.low * (1.0 - own) + scale.high * own)
 
+    def _halfspaces(self, expression: Expression) -> Halfspaces | None:
+        """Return a constraint as linear inequalities; None if it says something else."""
+        if expression not in self._linear:
+            own = {name: self.variables[name] for name in expression.names}
+            self._linear[expression] = Halfspaces.of(expression, own, self.space.cardinalities)
+        return self._linear[expression]
+
     def judged(
         self, constraint: Constraint, codes: Codes, *, exact: bool = False, graded: bool = False
     ) -> NDArray[Any]:
@@ -244,8 +253,16 @@ class Structure:
         if isinstance(constraint, Function):
             holds = constraint.holds(self.space.decode(codes))
             return np.where(holds, 0.0, 1.0) if graded else holds
-        columns = {name: self._values(name, codes, exact) for name in constraint.names}
-        found = constraint.violation(columns) if graded else constraint.holds(columns)
+        halfspaces = self._halfspaces(constraint)
+        if graded or halfspaces is None:
+            columns = {name: self._values(name, codes, exact) for name in constraint.names}
+            found = constraint.violation(columns) if graded else constraint.holds(columns)
+        else:  # much faster, and the same
+            found, sure = halfspaces.judged(codes)
+            rows = np.flatnonzero(~sure)
+            if rows.size:
+                columns = {name: self._values(name, codes[rows], exact) for name in constraint.names}
+                found[rows] = constraint.holds(columns)
         if self._order:  # a constraint on something inactive holds
             active = self.active(codes)[:, [self._sources[name][0] for name in sorted(constraint.names)]].all(axis=1)
             found = np.where(active, found, 0.0 if graded else True)

@@ -27,6 +27,7 @@ HEAD = (
 """The columns of the study, its digest apart."""
 
 MOST = 2**53  # revisions at most
+OPTUNA = frozenset({"study_directions", "trial_params", "alembic_version"})  # tables of its storages
 
 Row = dict[str, Any]
 
@@ -68,6 +69,8 @@ def checked_version(connection: sqlite3.Connection) -> int:
     tables = schema.found(connection)
     if not tables:
         return 0
+    if application != schema.APPLICATION and {str(name) for _, name, *_ in tables} >= OPTUNA:
+        raise Unfit("is a storage of Optuna, not a study of Bounce: docs/optuna.md says how to go on with it")
     if application != schema.APPLICATION:
         raise Unfit("is a database, but not a study of Bounce")
     if version > len(schema.MIGRATIONS):

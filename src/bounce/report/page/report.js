@@ -51,7 +51,8 @@ function seconds(x) {
   return x < 1 ? shown(1000 * x, 3) + " ms" : x < 120 ? shown(x, 3) + " s" : x < 7200 ? shown(x / 60, 3) + " min" : shown(x / 3600, 3) + " h";
 }
 function unpack(column) {
-  const bytes = Uint8Array.from(atob(column.data), c => c.charCodeAt(0));
+  const text = atob(column.data), bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);  // ten times faster than Uint8Array.from
   const kinds = {u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f4: Float32Array, f8: Float64Array};
   return new kinds[column.kind](bytes.buffer);
 }
@@ -100,7 +101,11 @@ function read(content) {
   n = T.id.length;
   sign = D.direction === "maximize" ? -1 : 1;
   P = [...D.parameters, ...D.outcomes].filter(p => p.values);
-  for (const p of P) { p.x = unpack(p.values); p.u = Float32Array.from(p.x, x => place(p, x)); }
+  for (const p of P) {
+    p.x = unpack(p.values);
+    p.u = new Float32Array(p.x.length);
+    for (let i = 0; i < p.x.length; i++) p.u[i] = place(p, p.x[i]);
+  }
   const order = [...T.value.keys()].filter(i => !Number.isNaN(T.value[i])).sort((a, b) => sign * (T.value[a] - T.value[b]));
   rank = new Float32Array(n).fill(NaN);
   order.forEach((i, at) => { rank[i] = order.length > 1 ? at / (order.length - 1) : 0; });
