@@ -360,7 +360,7 @@ def test_further_climbs_find_a_variable_that_the_first_one_called_noise() -> Non
         space, points, y = five_of_sixty(seed)
         values = {}
         for climbs in found:
-            hyper, values[climbs] = fit_and_value(space, points, y, [cold(space)], replace(Method(), climbs=climbs))
+            hyper, values[climbs] = fit_and_value(space, points, y, [cold(space)], Method.of({"climbs": climbs}))
             found[climbs] += int((hyper.real_lengthscales[:5] < 1.0).sum())
         gains.append(values["several"] - values["one"])
     assert min(gains) >= 0.0
