@@ -10,9 +10,9 @@
     python bench/suites.py keep --methods bounce,tpe,random
 
 The problems are in two groups: `choose`, on which a change of the algorithm may be judged, and `report`, on which
-nothing is chosen (bench/tasks/__init__.py). `paper` has the problems of the paper. A run is a small file in --out. A
-run that exists is not repeated, so everything can be interrupted and continued; delete the files of a label, or use a
-new one, after a change of the code. Only `run` measures.
+nothing is chosen (bench/tasks/__init__.py). `paper` has the problems of the paper, and `noise` some of the others with
+noise. A run is a small file in --out. A run that exists is not repeated, so everything can be interrupted and
+continued; delete the files of a label, or use a new one, after a change of the code. Only `run` measures.
 
 `keep` writes the values of runs at some evaluations to bench/data/suites.csv, so that measurements of several machines
 add up. `table`, `plot` and `compare` read these runs beside those of --out, which take precedence.
@@ -45,7 +45,7 @@ KEPT = HERE / "data" / "suites.csv"
 RESULTS = HERE / "RESULTS.md"
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-Group = Annotated[str | None, typer.Option(help="choose, report or paper; all by default.")]
+Group = Annotated[str | None, typer.Option(help="choose, report, paper or noise; all by default.")]
 Names = Annotated[str | None, typer.Option(help="Comma-separated names of problems; all of the group by default.")]
 Out = Annotated[Path, typer.Option(help="The folder of the runs.")]
 Kept = Annotated[Path, typer.Option(help="The file of the kept runs.")]

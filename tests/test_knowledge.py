@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bounce import Binary, Categorical, InvalidTell, Real, Space, Study
@@ -628,6 +629,23 @@ def test_columns_keep_the_order_of_the_spec_beside_partial_points(bounce: Termin
 
 
 # Noise
+
+
+def test_a_repeat_is_announced_and_shown_beside_its_trial(bounce: Terminal) -> None:
+    by_hand(bounce, budget=40, seed=0)
+    assert bounce("ask", "a.toml").code == 0
+    with Study.open(bounce.folder / "a.db") as study:
+        rng = np.random.default_rng(0)
+        while len(study.trials) < 24 or study.pending:
+            study.tell(study.pending or study.ask(), rng.standard_normal(len(study.pending)))
+    said = bounce("ask", "a.toml", "-n", "4")
+    again = bounce.trials("a.db")[24]
+    assert again["repeats"] is not None
+    assert f"trial 24 repeats trial {again['repeats']}: values look noisy" in said.err
+    assert "repeats" not in bounce("ask", "a.toml", "--pending").out
+    header, *rows = (line for line in bounce("trials", "a.db").out.splitlines() if line[:1] in "┃│")
+    place = [cell.strip() for cell in header.split("┃")].index("repeats")
+    assert {row.split("│")[place].strip() for row in rows} >= {"", str(again["repeats"])}
 
 
 def test_standard_errors_are_told_added_corrected_and_exported(bounce: Terminal) -> None:

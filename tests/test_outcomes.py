@@ -354,6 +354,8 @@ def test_best_says_if_no_trial_keeps_the_limits(bounce: Terminal) -> None:
     )
     said = bounce("run", "a.toml", "--quiet").out
     assert said.startswith("no trial keeps the limits yet; this one breaks them least\nbest value 1.0")
+    believed = bounce("best", "a.toml", "--by-model").out
+    assert believed.startswith("no trial keeps the limits yet; this one breaks them least\nbest mean ")
     assert "strength >= 2.0: 0." in said
     assert "(broken)" in said
     assert "breaks limits least)" in bounce("status", "a.toml").out

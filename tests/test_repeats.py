@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bounce import Bounce, Space
+from bounce import Bounce, Categorical, Space
 from bounce.trial import Trial
 from runs import ones
 from spaces import binary
@@ -115,3 +115,60 @@ def test_a_repeat_neither_moves_the_region_nor_counts_as_a_doubting_point() -> N
         else:
             moved += opt.stage.region != before
     assert moved > 10
+
+
+def test_a_point_whose_value_is_told_to_be_exact_is_not_repeated() -> None:
+    opt = Bounce(binary(12), 60, seed=0)
+    while not opt.done:
+        (trial,) = opt.ask()
+        opt.tell(trial, noisy(trial), sem=0 if trial.id % 2 else None)
+    again = [opt.trial(t.repeats) for t in opt.trials if t.repeats is not None]
+    assert len(again) >= 5
+    assert {trial.sem for trial in again} == {None}
+
+
+def test_results_of_one_point_are_repeated_once() -> None:
+    """They are one point, whoever evaluated it: it is named by its first trial, and not repeated twice at a time."""
+    space = binary(12)
+    opt = Bounce(space, 60, seed=0)
+    points = space.decode(space.sample(24, rng=np.random.default_rng(0)))
+    opt.add(points, np.random.default_rng(1).standard_normal(24))
+    opt.add([points[0]] * 3 + [points[1]] * 3, [-3.0] * 6)
+    for _ in range(2):
+        again = [trial.repeats for trial in opt.ask(16) if trial.repeats is not None]
+        assert again.count(0) <= 1
+        assert again.count(1) <= 1
+        assert not {24, 25, 26, 27, 28, 29} & set(again)
+    repeated = [trial.repeats for trial in opt.pending if trial.repeats is not None]
+    assert {0, 1} <= set(repeated)
+    assert len(set(repeated)) == len(repeated)
+
+
+def test_a_repeat_for_which_another_point_was_used_says_nothing_of_the_first() -> None:
+    opt = Bounce(binary(12), 80, seed=0)
+    while not opt.done:
+        (trial,) = opt.ask()
+        if trial.repeats is None:
+            opt.tell(trial, noisy(trial))
+        else:
+            other = {name: not x for name, x in trial.point.items()}
+            opt.tell(trial, opt.trial(trial.repeats).value, point=other)
+    assert len(repeats(opt.trials)) > 5
+
+
+def test_a_trial_that_left_the_space_is_not_repeated_any_more() -> None:
+    """Its point was corrected, so those that repeated it are still there, with the best values."""
+    wide, narrow = (Space([*binary(10).parameters, Categorical("c", choices)]) for choices in (list("abz"), list("ab")))
+    opt = Bounce(wide, 100, seed=0)
+    while not opt.done:
+        (trial,) = opt.ask()
+        if trial.repeats is not None:
+            first = opt.trial(trial.repeats)
+            assert (first.state, first.point) == ("done", trial.point)
+        opt.tell(trial, float(np.random.default_rng(trial.id).standard_normal()) - (trial.repeats is not None))
+        if trial.id == 60:
+            firsts = {t.repeats for t in repeats(opt.trials) if t.repeats is not None}
+            for i in firsts:
+                opt.correct(i, point=opt.trial(i).point | {"c": "z"})
+            assert firsts & {t.id for t in opt.change(narrow)}
+    assert len([t for t in repeats(opt.trials) if t.id > 60]) > 5

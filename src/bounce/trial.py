@@ -62,7 +62,7 @@ class Trial:
     seconds_eval: float | None = None
     """How long its evaluation took, if known."""
     repeats: int | None = field(default=None, kw_only=True)
-    """The trial whose point it evaluates once more, since values look noisy (`Method.repeats`)."""
+    """The trial whose point it was to evaluate once more, since values look noisy (`Method.repeats`)."""
     attempts: int = 0
     """How many of its evaluations began in the process of a run and did not end: that process died."""
     notes: dict[str, str] = field(default_factory=dict)

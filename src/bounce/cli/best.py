@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from bounce.study.study import Study
+    from bounce.trial import Trial
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")]
 
@@ -47,6 +48,7 @@ def print_recommendation(opened: Study, *, as_json: bool) -> None:
         print_result(opened, as_json=False)  # which says that there are no values
         return
     trial, mean, deviation = found.trial, shown(found.mean), shown(found.deviation)
+    _say_what_is_broken(trial)
     print(f"best mean {mean}, standard deviation {deviation} (trial {trial.id}; its value is {trial.value!r})")
     for line in lines(trial, opened.space.limits):
         print(line)
@@ -68,9 +70,14 @@ def print_result(opened: Study, *, as_json: bool) -> None:
     if best is None:
         print(f"no values yet; {status.pending} pending, {status.failed} failed")
         return
-    if best.feasible is False:
-        print("no trial keeps the limits yet; this one breaks them least")
+    _say_what_is_broken(best)
     print(f"best value {best.value!r} (trial {best.id}; {status.done} done, {status.failed} failed)")
     for line in lines(best, opened.space.limits):
         print(line)
     print(f"study {opened.path}")
+
+
+def _say_what_is_broken(best: Trial) -> None:
+    """Explain why the best trial breaks limits."""
+    if best.feasible is False:
+        print("no trial keeps the limits yet; this one breaks them least")

@@ -64,6 +64,8 @@ def _tables(trials: Sequence[Trial], width: int, *, to_fill: bool) -> Iterator[t
             columns.insert(-1, ["feasible", *(kept[trial.feasible] for trial in trials)])
         if any(trial.sem is not None for trial in trials):
             columns.insert(-1, ["sem", *("" if trial.sem is None else shown(trial.sem) for trial in trials)])
+        if any(trial.repeats is not None for trial in trials):
+            columns.insert(-1, ["repeats", *("" if t.repeats is None else str(t.repeats) for t in trials)])
         if any(trial.error for trial in trials):
             columns.append(["error", *(printable(brief(trial.error or ""))[:LONGEST] for trial in trials)])
     if _width(columns) <= width:

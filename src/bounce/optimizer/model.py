@@ -12,7 +12,7 @@ dozens of factors. So an ask takes no longer, however long a run lasts.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,7 +33,7 @@ from bounce.gp.targets import BENDS, Scale, bent, targets
 from bounce.method import Method
 from bounce.optimizer.foreign import points_of
 from bounce.optimizer.limits import Group, believed, groups
-from bounce.optimizer.repeats import NOISY_ENOUGH, due, to_repeat
+from bounce.optimizer.repeats import NOISY_ENOUGH, due, firsts, to_repeat
 from bounce.optimizer.state import Fit, Head, Record, evidence, ranks
 from bounce.spaces.outcomes import Limit
 from bounce.spaces.space import Space
@@ -67,7 +67,7 @@ class Data:
     held: NDArray[np.bool_] | None = None
     """Which keep all limits, if there are any; otherwise those that have a value."""
     first: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp), kw_only=True)
-    """Their trials, or those whose points they repeat; empty where nobody asks."""
+    """The first trials with their points; empty where nobody asks."""
 
     @property
     def merit(self) -> Array:
@@ -130,6 +130,7 @@ class Model:
     def __init__(self, method: Method, noise: str | float = "auto", limits: Sequence[Limit] = ()) -> None:
         self._method, self._noise, self._limits = method, noise, limits
         self._seen_from: tuple[Embedding, Points] | None = None
+        self._known_keys = list[bytes]()
         self._base: tuple[tuple[int, int, int | None, float, bytes], GP] | None = None
 
     def propose(
@@ -162,7 +163,7 @@ class Model:
             search = replace(search, stalled=stalled + len(drafts), earned=0 if steady else won)
         count = 0 if self._noise == "none" else due(records, drafts, n, self._method.repeats)
         noisy = count > 0 and _unexplained(search) > NOISY_ENOUGH
-        again = to_repeat(records, drafts, _bounds(search, data, order), count) if noisy else []
+        again = self._again(head, records, drafts, _bounds(search, data, order), count) if noisy else []
         return head, propose(search, self._pending(head, records, drafts), n - len(again), rng=rng), again
 
     def _data(self, head: Head, records: Sequence[Record], sign: float) -> Data:
@@ -172,7 +173,7 @@ class Model:
         done = np.array([record.trial.state in VALUED for record in found])
         tells = np.array([record.tell for record in found])
         known = errors_of(found), *ranked(found, sign, self._limits)
-        first = np.array([r.id if r.trial.repeats is None else r.trial.repeats for r in found], dtype=np.intp)
+        first = ids if self._method.repeats is None else firsts(found, self._keys(head.stage.embedding, records))
         return Data(head.stage.latent, points, values, done, tells, *known, first=first)
 
     def _believed(
@@ -214,6 +215,21 @@ class Model:
             self._seen_from = (embedding, cached)
         assert cached is not None
         return cached
+
+    def _keys(self, embedding: Embedding, records: Sequence[Record]) -> list[bytes]:
+        """Return the keys of all points: equal exactly where the points are."""
+        new = [record.codes for record in records[len(self._known_keys) :]]
+        self._known_keys += embedding.inputs.keys(np.stack(new)) if new else []
+        return self._known_keys
+
+    def _again(
+        self, head: Head, records: Sequence[Record], drafts: Sequence[Record], bounds: Mapping[int, float], n: int
+    ) -> list[int]:
+        """Return up to n trials to repeat whose points are not being evaluated."""
+        keys = self._keys(head.stage.embedding, records)
+        pending = {keys[record.id] for record in records if record.trial.state == "pending"}
+        busy = {i for i in bounds if keys[i] in pending} | {draft.trial.repeats for draft in drafts}
+        return to_repeat(bounds, busy, n)
 
     def _fitted(self, head: Head, data: Data) -> tuple[Head, NDArray[np.intp], int]:
         """Fit the hyperparameters if a fit is due; return the order of the data, and how many a fit has seen."""
@@ -331,10 +347,12 @@ def _unexplained(search: Search) -> float:
 def _bounds(search: Search, data: Data, order: NDArray[np.intp]) -> dict[int, float]:
     """Return bounds of the true values of trials, by id: the posterior mean, worsened by one standard deviation.
 
-    With limits on outcomes, they are those of trials that keep them, once there is one.
+    With limits on outcomes, they are those of trials that keep them, once there is one. Points whose value is told to
+    be exact are left out.
     """
     mean, variance = search.gp.posterior(search.gp.points, search.y)
     held = (data.done if data.held is None or not data.held.any() else data.held)[order]
+    held &= ~np.isin(data.first, data.first[data.errors == 0])[order]
     first, bounds = data.first[order][held], (mean + np.sqrt(variance))[held]
     return dict(zip(first.tolist(), bounds.tolist(), strict=True))
 
