@@ -211,7 +211,8 @@ def coverage(kept: Mapping[Key, Kept]) -> str:
     lines = [f"| method | {' | '.join(problems)} |", f"|{' --- |' * (1 + len(problems))}"]
     for method in methods:
         cells = [" / ".join(found[method.key, problem, version] for version in VERSIONS) for problem in problems]
-        lines.append(f"| `{method.key}` | {' | '.join(cells)} |")
+        if any("×" in cell for cell in cells):
+            lines.append(f"| `{method.key}` | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
