@@ -76,7 +76,7 @@ class Method:
 
     climbs: Literal["several", "one"] = "several"
     """How often a fit climbs where all bins are real and their lengthscales are apart: up to three times more, each
-    time with one more short lengthscale, or once (paper), which often ends where a variable that matters is noise.
+    time with one more short lengthscale, or once (paper), which often takes a variable that matters for noise.
     hartmann500 after 25, 50 and 100 evaluations, 20 seeds, together with `capped`: from −1.71, −2.66 and −3.11 to
     −2.00, −2.98 and −3.18."""
 

@@ -378,8 +378,8 @@ def settled(
 def climbed_further(posterior: LogPosterior, hyper: Hyper, value: float) -> tuple[Hyper, float]:
     """Return what further climbs lead to, each from the last one's end with one more short real lengthscale.
 
-    The posterior of many lengthscales has many maxima. Most of them are too simple: they call noise what is the effect
-    of a variable.
+    The posterior of many lengthscales has many maxima. Most of them are too simple: they take the effect of a
+    variable for noise.
     """
     for _ in range(MORE_CLIMBS):
         starts = []
