@@ -171,6 +171,11 @@ def dip(point: Point) -> float:
     return -math.exp(-3.0 * sum((x - 0.2 * i) ** 2 for i, x in enumerate(list(point.values())[:5])))
 
 
+def families(point: Point) -> float:
+    """Return an objective with a choice that decides much."""
+    return "abcd".index(point["family"]) + sphere({name: x for name, x in point.items() if name != "family"})
+
+
 LUCKY = [0.3, -0.2, 0.1, -30.0, 0.4, 0.2, -0.1, 0.05]
 FIRST = Method.first_release()
 CASES = {
@@ -198,6 +203,9 @@ CASES = {
     "design": Case(binary(12), 6),
     "caution": Case(binary(12), 12),
     "doubt": Case(binary(12), 20, objective=lambda i, point: 1.0),
+    "auditions": Case(
+        Space([Categorical("family", list("abcd")), *reals(3).parameters]), 40, objective=lambda i, p: families(p)
+    ),
     "tolerance": Case(
         binary(40), 60, objective=lambda i, point: -float([*point.values(), False].index(False)), other="fixed"
     ),

@@ -143,7 +143,7 @@ def _set(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 
 STATE_DAMAGES = [
-    (_set("version", 99), "version 99; this release reads versions 1 to 6"),
+    (_set("version", 99), "version 99; this release reads versions 1 to 7"),
     (_set("space", {"parameters": []}), "damaged"),
     (_set("options/budget", -3), "damaged"),
     (_set("options/budget", 2), "more trials than its budget"),
@@ -257,7 +257,7 @@ def test_a_state_of_version_1_becomes_one_of_this_version(name: str) -> None:
     assert [t.id for t in optimizer.pending] == [17]
     again = through_json(optimizer)
     assert again.state_dict() == optimizer.state_dict()
-    assert again.state_dict()["version"] == 6
+    assert again.state_dict()["version"] == 7
     assert facts(again.ask(2)) == facts(optimizer.ask(2))
 
 
@@ -266,7 +266,7 @@ def test_a_run_of_many_reals_of_version_5_continues_as_that_version_would() -> N
     """To 1e-3: reals may differ in their last digits on other processors."""
     document = json.loads((Path(__file__).parent / "fixtures" / "state_v5.json").read_text())
     former = Bounce.from_state_dict(document["state"])
-    assert former.options["method"] == {"climbs": "one", "capped": "mixed", "repeats": None}
+    assert former.options["method"] == {"auditions": None, "climbs": "one", "capped": "mixed", "repeats": None}
     for expected in document["next"]:
         (trial,) = former.ask()
         np.testing.assert_allclose(list(trial.point.values()), expected, atol=1e-3)

@@ -146,6 +146,11 @@ class Method:
     to matter; None for never (paper). LeadingOnes after 100 evaluations, 3 seeds: from 299 to 292; royal road after
     200: from 7.0 to 4.3 incomplete blocks."""
 
+    auditions: int | None = 3
+    """In the input space, every how many evaluations another value of a choice that decides much gets a turn, with a
+    model of its own; None for never (paper). log(best value / optimum) of 24 made-up problems with such a choice after
+    50, 75 and 120 evaluations: from 0.49, 0.43 and 0.40 to 0.43, 0.23 and 0.17."""
+
     tolerance: Literal["earned", "fixed"] = "earned"
     """How much worse the model may expect a doubting point to be than the best one: four times as much for each one
     before it that cost nothing, or always the same. The paper has no such points. LeadingOnes after 50 and 100
@@ -239,6 +244,7 @@ class Method:
             restart="forget",
             caution=1.0,
             doubt=None,
+            auditions=None,
             tolerance="fixed",
             repeats=None,
             doubt_best=False,
@@ -264,6 +270,7 @@ class Method:
             capped="mixed",
             design="sobol",
             doubt=None,
+            auditions=None,
             tolerance="fixed",
             repeats=None,
         )

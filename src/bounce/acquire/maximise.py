@@ -6,7 +6,8 @@ best of them as starts, then local search over the combinatorial bins, L-BFGS ov
 starts advance together as one array.
 
 The invariant: whatever is proposed is unseen, and lies in the neighbourhood, or in the smallest wider one that holds an
-unseen point. A point that doubts the model (`Method.doubt`) is unseen too, but may lie anywhere.
+unseen point. A point that doubts the model (`Method.doubt`), or gives another value of a choice a turn
+(`Method.auditions`), is unseen too, but may lie anywhere.
 
 Shapes: z (n, d) latent codes; centre (d,); box (2, n_real).
 """
@@ -20,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from bounce.acquire.audition import auditioned
 from bounce.acquire.candidates import Candidates, Seen, candidates_of
 from bounce.acquire.doubt import PATIENCE, doubted
 from bounce.acquire.feasibility import Constrained, Limits
@@ -59,6 +61,8 @@ class Search:
     seen: Seen
     stalled: int = 0
     """How many trials there have been without progress."""
+    asked: int = 0
+    """How many trials there have been."""
     earned: int = 0
     """How often the doubting points among them have earned a larger tolerance."""
     limits: Limits | None = None
@@ -83,7 +87,7 @@ class Proposal:
 
     z: Codes
     value: float | None
-    """None for a point that was chosen to test the model (`Method.doubt`)."""
+    """None for a point that was chosen to test the model (`Method.doubt`, `Method.auditions`)."""
 
 
 class Effort(NamedTuple):
@@ -227,7 +231,7 @@ class _Batch:
 
     def choose(self) -> bool:
         """Choose one more point; False where there is none."""
-        if self._doubts():
+        if self._tests():
             return True
         acquisition = self._acquisition()
         if self.candidates is None:
@@ -252,21 +256,29 @@ class _Batch:
         self._take(acquisition, candidates, (candidates.z[order], candidates.values[order]))
         return True
 
-    def _doubts(self) -> bool:
+    def _tests(self) -> bool:
         """Choose a point that tests the model, if it is time for one and there is an unseen one."""
-        search, every = self.search, self.search.region.method.doubt
-        stalled = search.stalled + len(self.chosen)
-        if every is None or stalled < PATIENCE or stalled % every:
+        search, chosen = self.search, len(self.chosen)
+        region, seen, method = search.region, search.seen, search.region.method
+        stalled, asked, every = search.stalled + chosen, search.asked + chosen, method.auditions
+        doubts = method.doubt is not None and stalled >= PATIENCE and stalled % method.doubt == 0
+        auditions = every is not None and asked % every == 0 and search.limits is None and seen.embedding.is_input
+        if every is not None and doubts and auditions:  # they take turns
+            auditions = bool(asked // every % 2)
+        z = None
+        if auditions:
+            z = auditioned(search.gp, search.y, region, seen, self.fixed, rng=self.rng)
+        if z is None and doubts:
+            z = doubted(
+                search.gp, search.y, region.space, region.centre, seen.rules, earned=search.earned, rng=self.rng
+            )
+        if z is None or not seen.fresh(z[None])[0]:
             return False
-        region, rules = search.region, search.seen.rules
-        z = doubted(search.gp, search.y, region.space, region.centre, rules, earned=search.earned, rng=self.rng)
-        if z is None or not search.seen.fresh(z[None])[0]:
-            return False
-        if search.limits is not None and not search.limits.allow(z, search.region.centre):
+        if search.limits is not None and not search.limits.allow(z, region.centre):
             return False
         self.chosen.append(Proposal(z, None))
         self.fixed = self.fixed.joined(Points(z[None]))
-        search.seen.take(z[None])
+        seen.take(z[None])
         return True
 
     def _take(self, acquisition: Acquisition, candidates: Candidates, starts: Starts) -> None:

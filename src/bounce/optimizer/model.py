@@ -161,6 +161,7 @@ class Model:
             stalled, won = _stalled(head, records, sign, bool(self._limits))
             steady = self._method.tolerance == "fixed"
             search = replace(search, stalled=stalled + len(drafts), earned=0 if steady else won)
+        search = replace(search, asked=len(records) + len(drafts))
         count = 0 if self._noise == "none" else due(records, drafts, n, self._method.repeats)
         noisy = count > 0 and _unexplained(search) > NOISY_ENOUGH
         again = self._again(head, records, drafts, _bounds(search, data, order), count) if noisy else []
