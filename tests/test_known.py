@@ -85,7 +85,7 @@ def test_repeated_points_may_be_added() -> None:
 
 @pytest.mark.parametrize("n", [1, 3, 5, 20])
 def test_known_results_take_the_place_of_initial_points(n: int) -> None:
-    optimizer = Bounce(SPACE, 20, seed=0, initial_points=5, method={"doubt": None})
+    optimizer = Bounce(SPACE, 20, seed=0, initial_points=5, method={"doubt": None, "auditions": None})
     points = drawn(n)
     optimizer.add(points, map(value, points))
     initial = [trial for trial in (step(optimizer)[0] for _ in range(8)) if trial.acquisition is None]
@@ -93,7 +93,7 @@ def test_known_results_take_the_place_of_initial_points(n: int) -> None:
 
 
 def test_enqueued_points_take_the_place_of_initial_points() -> None:
-    optimizer = Bounce(SPACE, 20, seed=0, initial_points=5, method={"doubt": None})
+    optimizer = Bounce(SPACE, 20, seed=0, initial_points=5, method={"doubt": None, "auditions": None})
     optimizer.enqueue(drawn(2))
     assert sum(step(optimizer)[0].acquisition is None for _ in range(10)) == 5
 

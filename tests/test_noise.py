@@ -17,8 +17,9 @@ from bounce.optimizer.ledger import Outcome
 from runs import drive, facts, ones, sphere, through_json
 from spaces import binary, mixed, reals
 
-# Where the default of version 4 was another one.
-FORMER: dict[str, Any] = {"repeats": None, "climbs": "one", "capped": "mixed"}
+# Where the defaults of versions 6, 5 and 4 were other ones.
+LAST: dict[str, Any] = {"auditions": None}
+FORMER = LAST | {"repeats": None, "climbs": "one", "capped": "mixed"}
 BEFORE = FORMER | {"lengthscale_prior": "gamma", "real_lengthscales": "apart", "design": "latin", "tolerance": "fixed"}
 KINDS = pytest.mark.parametrize("space", [binary(8), mixed(2), reals(3)], ids=["binary", "mixed", "real"])
 
@@ -220,7 +221,7 @@ def test_a_restored_run_with_noise_continues_bit_for_bit(space: Space, noise: st
 def test_noise_that_is_told_changes_what_is_proposed() -> None:
     points = []
     for sem in (None, 0.0, 2.0):
-        opt = Bounce(mixed(2), 12, seed=0)
+        opt = Bounce(mixed(2), 20, seed=0)
         while not opt.done:
             (trial,) = opt.ask()
             opt.tell(trial, ones(trial.point), sem=sem)
@@ -256,7 +257,7 @@ def test_a_state_of_version_3_continues_bit_for_bit(space: Space) -> None:
     assert facts(drive(again)) == facts(drive(opt))
 
 
-@pytest.mark.parametrize(("version", "default"), [(4, BEFORE), (5, FORMER)])
+@pytest.mark.parametrize(("version", "default"), [(4, BEFORE), (5, FORMER), (6, LAST)])
 @pytest.mark.parametrize(
     ("method", "own"),
     [

@@ -61,8 +61,8 @@ class Search:
     seen: Seen
     stalled: int = 0
     """How many trials there have been without progress."""
-    asked: int = 0
-    """How many trials there have been."""
+    asked: int | None = None
+    """How many trials there have been; None where no other value gets a turn."""
     earned: int = 0
     """How often the doubting points among them have earned a larger tolerance."""
     limits: Limits | None = None
@@ -260,11 +260,12 @@ class _Batch:
         """Choose a point that tests the model, if it is time for one and there is an unseen one."""
         search, chosen = self.search, len(self.chosen)
         region, seen, method = search.region, search.seen, search.region.method
-        stalled, asked, every = search.stalled + chosen, search.asked + chosen, method.auditions
+        stalled, every = search.stalled + chosen, method.auditions
         doubts = method.doubt is not None and stalled >= PATIENCE and stalled % method.doubt == 0
-        auditions = every is not None and asked % every == 0 and search.limits is None and seen.embedding.is_input
-        if every is not None and doubts and auditions:  # they take turns
-            auditions = bool(asked // every % 2)
+        auditions = False
+        if every is not None and search.asked is not None and search.limits is None and seen.embedding.is_input:
+            turns, rest = divmod(search.asked + chosen, every)
+            auditions = rest == 0 and (turns % 2 == 1 or not doubts)  # if both are due, they take turns
         z = None
         if auditions:
             z = auditioned(search.gp, search.y, region, seen, self.fixed, rng=self.rng)
