@@ -1,4 +1,4 @@
-"""Compare all optimizers of the literature on the randomised problems of the paper.
+"""Compare all optimizers of the literature on the problems of the paper: randomised, and those of reals as they are.
 
     BOUNCE_DATA=FOLDER python bench/literature.py run --seeds 5 --evaluations 100 --methods leaf,pr --jobs 2
     bounce paper keep --kept docs/paper/runs.csv
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -32,14 +33,15 @@ from bounce.baselines.rivals.catalogue import RIVALS
 from bounce.cli.verdicts import as_table
 from bounce.errors import BounceError, DataError, InvalidInput, InvalidSpace
 from bounce.paper.claims import LEVEL, MISSING, check, paired
-from bounce.paper.figures import VERSIONS, Figure, Method, figures
-from bounce.paper.kept import Kept, Key, fullest, method_of, read
+from bounce.paper.figures import VERSIONS, Curve, Figure, Method, figures
+from bounce.paper.kept import Kept, Key, fullest, read
 from bounce.paper.runs import Run, make_all, processes, seen, wanted
 
 ROOT = Path(__file__).parent.parent
 KEPT, DOCUMENT = ROOT / "docs" / "paper" / "runs.csv", ROOT / "docs" / "rivals.md"
 PAGE = ROOT / "docs" / "paper.md"
 PROBLEMS = ("pest25", "ackley53", "contamination25", "maxsat60", "labs50", "cluster60", "svm53")
+REALS = ("branin500", "hartmann500", "svm388", "lasso-dna", "lasso-hard", "mopta08")
 MARKS = (50, 100, 200)
 LEAST, MOST = 2, 50  # seeds of a number in the tables
 KINDS = ("binary", "categorical", "mixed", "real")  # of the 50 variables of the table of speeds
@@ -50,16 +52,17 @@ app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
 Names = Annotated[str | None, typer.Option(help="Comma-separated names; all by default.")]
 
 
-def comparison() -> Figure:
-    """Return all methods on all problems, as a figure that the paper does not have.
+def comparisons() -> tuple[Figure, Figure]:
+    """Return all methods on all problems, as two figures that the paper does not have: the second has those of reals.
 
-    Methods of the paper's figures have the names that they have there, and so the same runs.
+    Methods of the paper's figures have the names and the budgets that they have there, and so the same runs.
     """
     shown = {method.key: method for figure in figures().values() for method in figure.methods}
     known = {method.method for method in shown.values()}
     names = [name for name in baselines.names() if name not in known and not name.startswith("bounce")]
     others = [Method(f"{name}-fixed" if name in shown else name, name, name, {}) for name in names]
-    return Figure(0, "all methods", PROBLEMS, ("randomized",), (*shown.values(), *others))
+    mixed = Figure(0, "all methods", PROBLEMS, ("randomized",), (*shown.values(), *others))
+    return mixed, replace(mixed, problems=REALS, versions=("original",), evaluations=figures()[11].evaluations)
 
 
 def possible(runs: Iterable[Run]) -> list[Run]:
@@ -99,14 +102,14 @@ def run(
     kept: Annotated[Path, typer.Option(help="Runs that are not made again.")] = KEPT,
 ) -> None:
     """Make the runs, or what is missing of them."""
-    figure = comparison()
+    both = comparisons()
     every = wanted(
-        [figure],
+        both,
         folder,
         repetitions=seeds,
         evaluations=evaluations,
-        methods=_separate(methods, [method.key for method in figure.methods], "method"),
-        problems=_separate(problems, PROBLEMS, "problem"),
+        methods=_separate(methods, [method.key for method in both[0].methods], "method"),
+        problems=_separate(problems, (*PROBLEMS, *REALS), "problem"),
     )
     earlier = read(kept)
     left = [own for own in every if own.key not in earlier or earlier[own.key].evaluations < own.length]
@@ -133,10 +136,10 @@ def number(runs: Sequence[Kept], mark: int) -> tuple[float, str]:
 
 def tables(kept: Mapping[Key, Kept]) -> str:
     """Return a table for each problem with runs; the best method after 100 evaluations comes first."""
-    figure, parts = comparison(), []
-    for problem in PROBLEMS:
+    curves, parts = [curve for figure in comparisons() for curve in figure.curves()], []
+    for problem in (*PROBLEMS, *REALS):
         rows = []
-        for curve in figure.curves():
+        for curve in curves:
             if curve.problem == problem:
                 runs = [own for seed in range(MOST) if (own := kept.get((curve.name, seed))) is not None]
                 found = [number(runs, mark) for mark in MARKS]
@@ -166,22 +169,26 @@ def against_default(kept: Mapping[Key, Kept]) -> str:
 
     A value is bold where it is lower than the other one by the paired test over the seeds that both have.
     """
-    pair = [method for method in comparison().methods if method.key in ("bounce", "bounce-default")]
-    figure = Figure(0, "the method of the paper and the default", PROBLEMS, VERSIONS, tuple(pair))
+    curves = [curve for curve in _both_versions() if curve.method.key in ("bounce", "bounce-default")]
     lines = [f"| problem | version | method | {' | '.join(map(str, MARKS))} |", f"|{' --- |' * (3 + len(MARKS))}"]
-    for problem in PROBLEMS:
-        for version in VERSIONS:
-            found = {
-                curve.method.key: [own for seed in range(MOST) if (own := kept.get((curve.name, seed))) is not None]
-                for curve in figure.curves()
-                if (curve.problem, curve.version) == (problem, version)
-            }
-            if all(number(runs, MARKS[0])[0] < math.inf for runs in found.values()):
-                for key, runs in found.items():
-                    (other,) = (theirs for name, theirs in found.items() if name != key)
-                    cells = [_bold(runs, other, mark) for mark in MARKS]
-                    lines.append(f"| {problem} | {version} | `{key}` | {' | '.join(cells)} |")
+    for problem, version in dict.fromkeys((curve.problem, curve.version) for curve in curves):
+        found = {
+            curve.method.key: [own for seed in range(MOST) if (own := kept.get((curve.name, seed))) is not None]
+            for curve in curves
+            if (curve.problem, curve.version) == (problem, version)
+        }
+        if all(number(runs, MARKS[0])[0] < math.inf for runs in found.values()):
+            for key, runs in found.items():
+                (other,) = (theirs for name, theirs in found.items() if name != key)
+                cells = [_bold(runs, other, mark) for mark in MARKS]
+                lines.append(f"| {problem} | {version} | `{key}` | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _both_versions() -> list[Curve]:
+    """Return the curves of all methods on both versions of the problems; those of reals have one."""
+    mixed, reals = comparisons()
+    return [*replace(mixed, versions=VERSIONS).curves(), *reals.curves()]
 
 
 def _bold(runs: Sequence[Kept], other: Sequence[Kept], mark: int) -> str:
@@ -198,22 +205,26 @@ def _bold(runs: Sequence[Kept], other: Sequence[Kept], mark: int) -> str:
 def coverage(kept: Mapping[Key, Kept]) -> str:
     """Return how many runs there are of each method on each problem, and how long the shortest of them is.
 
-    Runs that are shorter than what most have are left out, as in the figures (`fullest`).
+    Runs that are shorter than what most have are left out, as in the figures (`fullest`). Problems of reals have a
+    table of their own.
     """
-    methods = [method for method in comparison().methods if any(method_of(own) == method.key for own, _ in kept)]
-    figure = Figure(0, "all methods, both versions", PROBLEMS, VERSIONS, tuple(methods))
-    found: dict[tuple[str, str, str], str] = {}
-    for curve in figure.curves():
+    found: dict[tuple[str, str], list[str]] = {}
+    for curve in _both_versions():
         runs = fullest([own for seed in range(MOST) if (own := kept.get((curve.name, seed))) is not None])
         shortest = min((len(own.best) for own in runs), default=0)
-        found[curve.method.key, curve.problem, curve.version] = f"{len(runs)} × {shortest}" if runs else "–"
-    problems = [name for name in PROBLEMS if any(text != "–" for key, text in found.items() if key[1] == name)]
-    lines = [f"| method | {' | '.join(problems)} |", f"|{' --- |' * (1 + len(problems))}"]
-    for method in methods:
-        cells = [" / ".join(found[method.key, problem, version] for version in VERSIONS) for problem in problems]
-        if any("×" in cell for cell in cells):
-            lines.append(f"| `{method.key}` | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        text = f"{len(runs)} × {shortest}" if runs else "–"
+        found.setdefault((curve.method.key, curve.problem), []).append(text)
+    parts = []
+    for group in (PROBLEMS, REALS):
+        some = {pair: texts for pair, texts in found.items() if pair[1] in group and set(texts) != {"–"}}
+        problems = [name for name in group if name in {problem for _, problem in some}]
+        methods = [key for key in dict.fromkeys(key for key, _ in found) if key in {method for method, _ in some}]
+        lines = [f"| method | {' | '.join(problems)} |", f"|{' --- |' * (1 + len(problems))}"]
+        for key in methods:
+            lines.append(f"| `{key}` | {' | '.join(' / '.join(found[key, problem]) for problem in problems)} |")
+        if methods:
+            parts.append("\n".join(lines))
+    return "\n\n".join(parts)
 
 
 def claimed(kept: Mapping[Key, Kept]) -> str:

@@ -16,7 +16,7 @@ from bounce.paper.kept import Kept
 
 
 def test_every_rival_takes_part_and_runs_of_the_figures_are_shared() -> None:
-    figure = literature.comparison()
+    figure, reals = literature.comparisons()
     assert {method.method for method in figure.methods} >= {
         name for name in baselines.names() if not name.startswith("bounce")
     }
@@ -27,19 +27,30 @@ def test_every_rival_takes_part_and_runs_of_the_figures_are_shared() -> None:
     for number in (2, 3, 4, 8, 9, 10):
         randomised = {curve.name for curve in figures()[number].curves() if curve.version == "randomized"}
         assert randomised <= ours
+    shared = {curve.name for number in (11, 17) for curve in figures()[number].curves() if curve.batch == 1}
+    assert shared <= {curve.name for curve in reals.curves()}
 
 
 def test_methods_that_do_not_take_a_problem_are_left_out(tmp_path: Path) -> None:
     wanted = runs.wanted(
-        [literature.comparison()], tmp_path, repetitions=1, methods=["turbo", "bocs", "random"], problems=["labs50"]
+        literature.comparisons(),
+        tmp_path,
+        repetitions=1,
+        methods=["turbo", "bocs", "random"],
+        problems=["labs50", "branin500"],
     )
-    assert len(wanted) == 3
-    assert {run.setup.method for run in literature.possible(wanted)} == {"bocs", "random"}
+    assert len(wanted) == 6
+    assert {(run.setup.method, run.setup.name) for run in literature.possible(wanted)} == {
+        *(("bocs", "labs50"), ("random", "labs50"), ("turbo", "branin500"), ("random", "branin500"))
+    }
 
 
-def kept_run(key: str, seed: int, last: float, evaluations: int = 200) -> Kept:
+def kept_run(key: str, seed: int, last: float, evaluations: int = 200, problem: str = "pest25") -> Kept:
     (curve,) = [
-        curve for curve in literature.comparison().curves() if (curve.problem, curve.method.key) == ("pest25", key)
+        curve
+        for figure in literature.comparisons()
+        for curve in figure.curves()
+        if (curve.problem, curve.method.key) == (problem, key)
     ]
     return Kept(curve.name, seed, evaluations, "1", ((1, 17.0), (60, last))[: 1 + (evaluations > 60)], {})
 
@@ -66,7 +77,7 @@ def test_the_best_method_comes_first_and_numbers_say_of_how_many_seeds_they_are(
 def test_the_default_is_shown_beside_the_method_of_the_paper_and_what_is_lower_is_bold(tmp_path: Path) -> None:
     some = [kept_run("bounce", seed, 14.0) for seed in range(6)]
     some += [kept_run("bounce-default", seed, 13.0) for seed in range(6)]
-    some += [kept_run("leaf", 0, 15.0, evaluations=100)]
+    some += [kept_run("leaf", 0, 15.0, evaluations=100), kept_run("turbo", 0, 1.0, problem="branin500")]
     path, page = tmp_path / "runs.csv", tmp_path / "page.md"
     kept.write(path, some)
     page.write_text(
@@ -82,12 +93,16 @@ def test_the_default_is_shown_beside_the_method_of_the_paper_and_what_is_lower_i
         f"| pest25 | randomized | `bounce-default` | {same} | **{low}** | **{low}** |",
     ]
     assert "| 18 | 0.986 for 60 bits and 128 anchors | computed | holds |" in page.read_text()
-    assert page.read_text().splitlines()[-7:-2] == [
+    assert page.read_text().splitlines()[-11:-2] == [
         "| method | pest25 |",
         "| --- | --- |",
         "| `bounce` | – / 6 × 200 |",
         "| `bounce-default` | – / 6 × 200 |",
         "| `leaf` | – / 1 × 100 |",
+        "",
+        "| method | branin500 |",
+        "| --- | --- |",
+        "| `turbo` | 1 × 200 |",
     ]
 
 
