@@ -74,6 +74,17 @@ def test_the_best_method_comes_first_and_numbers_say_of_how_many_seeds_they_are(
     assert literature.number(some[:1], 50) == (math.inf, "–")
 
 
+def test_large_values_are_shown_above_the_lowest_of_them(tmp_path: Path) -> None:
+    found = [
+        kept_run("random", 0, -3e19 + 2e10, problem="cluster60"),
+        kept_run("random", 1, -3e19, problem="cluster60"),
+    ]
+    text = literature.tables({own.key: own for own in found})
+    assert text.startswith("| cluster60, above the lowest value | 50 | 100 | 200 |")
+    assert "| 3e+19 ± 0 (2) | 1e+10 ± 1e+10 (2) | 1e+10 ± 1e+10 (2) |" in text
+    assert literature.baseline({own.key: own for own in found}, "pest25") == ("pest25", 0.0)
+
+
 def test_the_default_is_shown_beside_the_method_of_the_paper_and_what_is_lower_is_bold(tmp_path: Path) -> None:
     some = [kept_run("bounce", seed, 14.0) for seed in range(6)]
     some += [kept_run("bounce-default", seed, 13.0) for seed in range(6)]
