@@ -228,6 +228,16 @@ def test_a_method_degrades_where_the_randomised_version_is_worse() -> None:
     assert judged({"kind": "robust", "methods": ["a"]}, both(a=1.0)) == [HOLDS]
 
 
+def test_usually_is_more_than_half_unless_the_claim_says_more() -> None:
+    found = both(a=1.0, b=2.0)
+    usually = {"kind": "usually-better", "method": "a", "than": "b"}
+    assert judged(usually, found) == [HOLDS]
+    assert judged(usually | {"share": 0.8}, found) == [HOLDS]
+    half = found | {("b", "randomized"): around(0.5)}
+    assert judged(usually, half) == [FAILS]
+    assert judged(usually | {"share": 0.4}, half) == [HOLDS]
+
+
 def test_batches_are_counted_until_the_value_of_single_points_is_reached() -> None:
     assert claims.batches_to_reach(traces([1.0], n=12), 1, 1.0) == 12
     assert claims.batches_to_reach(traces([1.0], n=12), 5, 1.0) == 3

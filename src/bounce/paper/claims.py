@@ -289,7 +289,7 @@ def _usually(figure: Figure, claim: Mapping[str, Any], runs: Runs) -> list[Verdi
                     if gap > 0:
                         said.append(f"{problem} B = {batch}")
     where, numbers = "all panels", f"no worse on {lower} of {count}" + (f"; worse: {', '.join(said)}" if said else "")
-    verdict = MISSING if not count else HOLDS if lower > 0.5 * count else FAILS
+    verdict = MISSING if not count else HOLDS if lower > claim.get("share", 0.5) * count else FAILS
     return [Verdict(figure.number, claim["says"], where, verdict, numbers)]
 
 
