@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import constrained
@@ -17,10 +19,10 @@ def test_a_design_has_its_ratios_as_outcomes() -> None:
     good: dict[str, Any] = {"shell": 13, "head": 7, "radius": 42.0, "length": 178.0}
     value, outcomes = problem.evaluate(good)
     assert list(outcomes) == [limit.name for limit in problem.space.limits]
-    assert problem.keeps(outcomes)
+    assert problem.violation(outcomes) == 0
     assert problem.penalised((value, outcomes)) == value == designs.vessel().value(good)
     bad = good | {"shell": 1}
-    assert not problem.keeps(problem.evaluate(bad)[1])
+    assert problem.violation(problem.evaluate(bad)[1]) > 0
     assert problem.penalised(problem.evaluate(bad)) == pytest.approx(designs.vessel().value(bad))
 
 
@@ -32,9 +34,14 @@ def test_every_method_evaluates_as_often_as_it_may(name: str) -> None:
     found = list(constrained.METHODS[name](problem, 7, 0))
     assert len(found) == 7
     curve = constrained.trace(problem, iter(found))
-    held = [value for value, outcomes in found if problem.keeps(outcomes)]
-    assert curve[-1] == min(held, default=math.inf)
-    assert curve == sorted(curve, reverse=True)
+    held = [value for value, outcomes in found if not problem.violation(outcomes)]
+    assert curve[-1] == (min(problem.violation(outcomes) for _, outcomes in found), min(held, default=math.inf))
+    assert all(after[0] <= before[0] and after[1] <= before[1] for before, after in pairwise(curve))
+
+
+def test_a_cell_has_the_violation_where_most_runs_have_no_value() -> None:
+    assert constrained.cell(np.array([0.0, 0.0, 2.0]), np.array([3.0, 5.0, math.inf])) == "5"
+    assert constrained.cell(np.array([0.0, 1.5, 2.0]), np.array([3.0, math.inf, math.inf])) == "+1.5"
 
 
 def test_a_problem_without_its_executable_is_left_out(
