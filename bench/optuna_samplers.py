@@ -1,18 +1,20 @@
 """Compare samplers inside Optuna on six problems, and measure what the sampler costs beside our own ask.
 
     python bench/optuna_samplers.py run --samplers bounce,tpe,gp,hebo,catcma,random --seeds 0-9 --evaluations 100
-    python bench/optuna_samplers.py table
+    python bench/optuna_samplers.py table --samplers bounce,tpe
     python bench/optuna_samplers.py overhead
 
 Every sampler has its defaults and runs in `study.optimize`, with a study in memory. A run is a line in --out; a run
 that exists is not repeated. `catcma` is CatCMA with margin of the package cmaes. It and `bounce-space` know the search
 space before the first trial; the others learn it from the first trial, as in any objective of Optuna. `gp` needs torch.
-`hebo` is the sampler of OptunaHub, which is downloaded, and needs the packages optunahub and HEBO.
+`hebo` is the sampler of OptunaHub and needs the packages optunahub and HEBO. It is downloaded, or taken from a copy of
+the registry: HUB=FOLDER, with FOLDER/samplers/hebo.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 import warnings
 from collections.abc import Callable
@@ -100,8 +102,14 @@ class CatCma(BaseSampler):  # type: ignore[misc]
 def hebo(space: Space, budget: int, seed: int) -> BaseSampler:
     """Return HEBO with its defaults, from OptunaHub."""
     import optunahub
+    import torch
 
-    return optunahub.load_module("samplers/hebo").HEBOSampler(seed=seed)
+    torch.manual_seed(seed)  # HEBO draws from global generators
+    np.random.seed(seed)  # noqa: NPY002
+    folder = os.environ.get("HUB")
+    name = "samplers/hebo"
+    hub = optunahub.load_module(name) if folder is None else optunahub.load_local_module(name, registry_root=folder)
+    return hub.HEBOSampler(seed=seed)
 
 
 MAKERS: dict[str, Callable[[Space, int, int], BaseSampler]] = {
@@ -175,9 +183,14 @@ def run(
 
 
 @app.command()
-def table(*, evaluations: Annotated[int, typer.Option(min=1)] = 100, out: Out = OUT) -> None:
+def table(
+    *,
+    samplers: Annotated[str, typer.Option(help="Comma-separated names.")] = ",".join(MAKERS),
+    evaluations: Annotated[int, typer.Option(min=1)] = 100,
+    out: Out = OUT,
+) -> None:
     """Print the mean best value by problem and sampler over the seeds that all have, mean ranks, and seconds."""
-    rows = [row for row in read(out) if row["evaluations"] == evaluations]
+    rows = [row for row in read(out) if row["evaluations"] == evaluations and row["sampler"] in samplers.split(",")]
     names = [name for name in MAKERS if any(row["sampler"] == name for row in rows)]
     final = {(row["problem"], row["sampler"], row["seed"]): row["best"][-1] for row in rows}
     print("| problem | seeds |", " | ".join(names), "|")
