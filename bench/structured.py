@@ -2,16 +2,21 @@
 
     python bench/structured.py --seeds 0-3 --evaluations 100
     python bench/structured.py --problems pipeline-wine --methods bounce,tpe,random
+    python bench/structured.py --problems additives,blend --methods bounce,baybe
 
 A method that cannot take a space is left out. The table has the mean of the best value after 25, 50 and 100 evaluations
-and its standard error. Lower is better. `flat` is Bounce on the same pipeline without conditions.
+and its standard error. Lower is better. `flat` is Bounce on the same pipeline without conditions. `baybe` takes spaces
+with a subset or a mixture, as a table of all allowed points, in which a real has 11 levels.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import combinations, product
 from typing import Annotated, Any
 
 import numpy as np
@@ -19,6 +24,7 @@ import typer
 
 from bounce import Bounce, Categorical, Integer, Mixture, Permutation, Real, Space, Subset, baselines
 from bounce.errors import InvalidSpace
+from bounce.trial import Trial
 from quality import numbers
 from tasks.learning import Pipeline
 
@@ -147,6 +153,81 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
 }
 
 
+def levels(parameter: Any) -> list[dict[str, Any]]:
+    """Return what a parameter may be, as cells of a table: one for each member of a subset or mixture."""
+    match parameter:
+        case Categorical():
+            return [{parameter.name: choice} for choice in parameter.choices]
+        case Real():
+            return [{parameter.name: float(value)} for value in np.linspace(parameter.low, parameter.high, 11)]
+        case Subset(members=members, at_least=least, at_most=most) if most is not None:
+            chosen = [names for size in range(least, most + 1) for names in combinations(members, size)]
+            return [{str(name): float(name in names) for name in members} for names in chosen]
+        case Mixture(components=components, total=total, step=step, most=most) if step and most:
+            zero, steps, found = dict.fromkeys(map(str, components), 0.0), round(total / step), []
+            for size in range(1, most + 1):
+                for cuts in combinations(range(1, steps), size - 1):
+                    parts = (np.diff([0, *cuts, steps]) * step).round(9).tolist()
+                    found += [zero | dict(zip(names, parts, strict=True)) for names in combinations(zero, size)]
+            return found
+    raise InvalidSpace(f"{parameter.name!r} has no list of levels")
+
+
+class Baybe:
+    """BayBE on a table of all allowed points, with its defaults, but log EI in closed form, which is faster."""
+
+    def __init__(self, space: Space, budget: int, seed: int) -> None:
+        if any(parameter.when for parameter in space.parameters) or space.constraints:
+            raise InvalidSpace("a table of levels has neither conditions nor constraints")
+        tables = [levels(parameter) for parameter in space.parameters]
+        import pandas
+        from baybe import Campaign
+        from baybe.parameters import CategoricalParameter, NumericalDiscreteParameter
+        from baybe.recommenders import BotorchRecommender, TwoPhaseMetaRecommender
+        from baybe.searchspace import SearchSpace
+        from baybe.settings import Settings
+        from baybe.targets import NumericalTarget
+
+        Settings(random_seed=seed).activate()
+        self._space, self._budget, self._told = space, budget, 0
+        table = pandas.DataFrame([reduce(operator.or_, cells) for cells in product(*tables)])
+        columns = [
+            CategoricalParameter(name, column.unique())
+            if column.dtype.kind == "O"
+            else NumericalDiscreteParameter(name, column.unique())
+            for name, column in table.items()
+        ]
+        chooser = TwoPhaseMetaRecommender(recommender=BotorchRecommender(acquisition_function="LogEI"))
+        target = NumericalTarget("value", minimize=True)
+        self._campaign = Campaign(SearchSpace.from_dataframe(table, columns), target.to_objective(), chooser)
+
+    @property
+    def done(self) -> bool:
+        """Whether the budget is spent."""
+        return self._told == self._budget
+
+    def ask(self) -> list[Trial]:
+        """Return the next point."""
+        self._row = self._campaign.recommend(1)
+        return [Trial(self._told, self._point(self._row.iloc[0]))]
+
+    def tell(self, trial: Trial, value: float) -> None:
+        """Add a measurement."""
+        self._campaign.add_measurements(self._row.assign(value=value))
+        self._told += 1
+
+    def _point(self, row: Any) -> dict[str, Any]:
+        def value(parameter: Any) -> Any:
+            match parameter:
+                case Subset():
+                    return [name for name in parameter.members if row[name]]
+                case Mixture():
+                    return {name: float(row[name]) for name in parameter.components}
+            return row[parameter.name]
+
+        return {parameter.name: value(parameter) for parameter in self._space.parameters}
+
+
 def run(problem: Problem, method: str, seed: int, evaluations: int) -> list[float]:
     """Return the best value after each evaluation."""
     if method == "flat":
@@ -155,6 +236,8 @@ def run(problem: Problem, method: str, seed: int, evaluations: int) -> list[floa
         optimizer: Any = Bounce(problem.flat, evaluations, seed=seed)
     elif method == "bounce":
         optimizer = Bounce(problem.space, evaluations, seed=seed)
+    elif method == "baybe":
+        optimizer = Baybe(problem.space, evaluations, seed)
     else:
         optimizer = baselines.make(method, problem.space, evaluations, seed)
     best: list[float] = []
@@ -170,7 +253,7 @@ def main(
     seeds: Annotated[str, typer.Option(help="Such as 0-3.")] = "0-3",
     evaluations: Annotated[int, typer.Option(min=25, help="Evaluations per run.")] = 100,
     methods: Annotated[
-        str, typer.Option(help="Comma-separated: bounce, flat, tpe, smac, random.")
+        str, typer.Option(help="Comma-separated: bounce, flat, tpe, smac, baybe, random.")
     ] = "bounce,tpe,random",
     problems: Annotated[str, typer.Option(help="Comma-separated names; all by default.")] = ",".join(PROBLEMS),
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import asks
 import structured
-from bounce import Space
+from bounce import Mixture, Permutation, Space, Subset
 from bounce.errors import InvalidSpace
 
 
@@ -37,6 +37,18 @@ def test_a_run_is_the_best_value_so_far_and_a_method_that_cannot_is_refused() ->
         structured.run(problem, "tpe", 0, 30)
     with pytest.raises(InvalidSpace):
         structured.run(problem, "flat", 0, 30)
+
+
+def test_levels_are_all_that_a_parameter_may_be() -> None:
+    subset = structured.levels(Subset("s", ["a", "b", "c"], at_most=2))
+    assert len(subset) == 1 + 3 + 3
+    assert {"a": 1.0, "b": 0.0, "c": 1.0} in subset
+    mixture = structured.levels(Mixture("m", ["x", "y", "z"], most=2, step=0.25))
+    assert len(mixture) == 3 + 3 * 3
+    assert all(sum(cells.values()) == 1 for cells in mixture)
+    assert len({tuple(cells.values()) for cells in mixture}) == len(mixture)
+    with pytest.raises(InvalidSpace, match="'order' has no list of levels"):
+        structured.levels(Permutation("order", range(4)))
 
 
 @pytest.mark.parametrize("name", asks.CASES)
