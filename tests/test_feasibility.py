@@ -178,6 +178,17 @@ def test_a_scale_keeps_the_order_and_the_sides_of_limits(values: list[float], lo
         assert (level <= b + 1e-9) == (value <= high) or math.isclose(level, b, abs_tol=1e-6)
 
 
+def test_values_that_gather_at_a_limit_do_not_make_its_scale_a_step() -> None:
+    spread, gathered = np.linspace(-10, 10, 21), np.tile([-0.01, 0.01], 15)
+    y, _, _ = levels(np.concatenate([spread, gathered]), Limit("a", high=0.0))
+    assert y[-1] - y[-2] < 0.01 * np.ptp(y)
+
+
+def test_an_outlier_does_not_make_values_near_a_limit_look_equal() -> None:
+    y, _, _ = levels(np.array([-1.0, 1.0, 2.0, 3.0, 1e100]), Limit("a", high=0.0))
+    assert y[1] - y[0] > 0.002 * np.ptp(y)
+
+
 # end to end
 
 

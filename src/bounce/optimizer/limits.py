@@ -36,6 +36,7 @@ from bounce.trial import VALUED
 OWN, OWN_EARLY, OWN_PRODUCT = 4, 12, 2000
 ALL, SUCCESS = "<all>", "<success>"  # groups that no outcome can be called after
 HALF = 0.5  # the limit between success (0) and failure (1)
+UNIT = 0.75  # the share of values that are nearer to a limit than the unit of its scale
 FARTHEST = 1e150  # of an outcome: squares of larger numbers overflow
 
 Nearest = Callable[[NDArray[np.intp], int | None], NDArray[np.intp]]
@@ -79,13 +80,14 @@ def levels(values: Array, limit: Limit) -> tuple[Array, float, float]:
     """Return targets (n,) of an outcome, and its limits on the same scale.
 
     The scale is the sign and the log of 1 + d/s, d the distance to the limit, or to the middle between two of them, and
-    s the median distance. So an outlier does not make everything near the limit look equal.
+    s a distance that a quarter of the values exceed. So an outlier does not make everything near the limit look equal.
+    The median is too small: a search gathers values at the limit, until the scale is a step that is taken for noise.
     """
     low, high = (float(np.clip(bound, -FARTHEST, FARTHEST)) for bound in (limit.low, limit.high))
     values = np.clip(values, -FARTHEST, FARTHEST)
     two = math.isfinite(limit.low) and math.isfinite(limit.high)
     middle = 0.5 * low + 0.5 * high if two else low if math.isfinite(limit.low) else high
-    unit = float(np.median(np.abs(values - middle)))
+    unit = float(np.quantile(np.abs(values - middle), UNIT, method="lower"))
     if two:
         unit = max(unit, 0.5 * high - 0.5 * low)
     unit = max(
