@@ -28,7 +28,7 @@ from bounce.gp.posterior import GP
 from bounce.gp.targets import standardized
 from bounce.spaces.kinds import Codes, Kind, on_grid
 
-DECISIVE = 0.9  # a choice decides much if the values of two points that differ in it alone are correlated less
+DECISIVE = 0.9  # a choice decides much if two points that differ in it alone are correlated by at most this
 FEW = 3  # choices, of which each may decide much; where more do, none of them does alone
 ENOUGH = 20  # observations before the model is believed that one of many choices decides much ...
 SURE = 40  # ... and before it is believed that none of a few choices does
@@ -61,8 +61,8 @@ def turn(codes: Array, y: Array, pending: Array, own: int, count: int) -> int:
     """Return the value whose turn it is, of `count` values of a choice: never that of the centre, `own`.
 
     The others are ordered by their best points, and the k-th gets points in proportion to 1/(k + 1). So none is given
-    up, and those that look good get more. `codes` and `pending` are the values of the choice at
-    the observations, with targets y, and at points without a value yet.
+    up, and those that look good get more. `codes` and `pending` are the values of the choice at the observations, with
+    targets y, and at points without a value yet.
     """
     best = np.array([y[codes == value].min(initial=np.inf) for value in range(count)])
     tried = np.bincount(np.concatenate([codes, pending]).astype(np.intp), minlength=count)
@@ -90,7 +90,7 @@ def auditioned(
         worth = _own_model(gp.points[mine], y[mine], region, pending[pending.z[:, choice] == value], rng=rng)
         near = _near(z[mine[int(y[mine].argmin())]], drawn, space.reals, rng=rng)
         drawn = near if seen.rules is None else seen.rules.proper(near)
-        order = np.argsort(-worth(drawn), kind="stable")
+        order = np.argsort(-worth(drawn), kind="stable") if len(drawn) else order[:0]
     rows = seen.first_fresh(drawn, 1, order)
     return drawn[rows[0]] if len(rows) else None
 
