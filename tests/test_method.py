@@ -145,7 +145,8 @@ class Case:
             for trial in optimizer.ask():
                 yield trial.point
                 value = self.objective(trial.id, trial.point)
-                optimizer.fail(trial) if value is None else optimizer.tell(trial, value)
+                outcomes = {limit.name: ones(trial.point) for limit in self.space.limits}
+                optimizer.fail(trial) if value is None else optimizer.tell(trial, value, constraints=outcomes or None)
 
 
 def wide(n: int, **others: Any) -> dict[str, Any]:
@@ -183,6 +184,7 @@ CASES = {
     "targets": Case(binary(12), 12, objective=lambda i, point: 1e6 if point["x0"] else ones(point)),
     "bend": Case(reals(3), 20, objective=lambda i, point: sphere(point)),
     "failures": Case(binary(12), 12, objective=lambda i, point: None if i == 4 else ones(point)),
+    "limit_unit": Case(Space(reals(3).parameters, outcomes=["load <= 0.8"]), 16, objective=lambda i, p: -sphere(p)),
     "lengthscales": Case(Space([*binary(6).parameters, *levels(6, 5).parameters]), 12),
     "spread": Case(binary(12), 16, other=0.1),
     "lengthscale_prior": Case(

@@ -266,7 +266,13 @@ def test_a_run_of_many_reals_of_version_5_continues_as_that_version_would() -> N
     """To 1e-3: reals may differ in their last digits on other processors."""
     document = json.loads((Path(__file__).parent / "fixtures" / "state_v5.json").read_text())
     former = Bounce.from_state_dict(document["state"])
-    assert former.options["method"] == {"auditions": None, "climbs": "one", "capped": "mixed", "repeats": None}
+    assert former.options["method"] == {
+        "limit_unit": "median",
+        "auditions": None,
+        "climbs": "one",
+        "capped": "mixed",
+        "repeats": None,
+    }
     for expected in document["next"]:
         (trial,) = former.ask()
         np.testing.assert_allclose(list(trial.point.values()), expected, atol=1e-3)

@@ -52,6 +52,12 @@ class Method:
     failures are ignored, nothing keeps the search away from their neighbours. Learned, it finds better values but fails
     more often, since it looks closely at the edge of what fails: docs/method.md has the numbers."""
 
+    limit_unit: Literal["quarter", "median"] = "quarter"
+    """The unit of the log scale of an outcome that has a limit: the distance to the limit that a quarter of its values
+    exceed, or the median one, which shrinks as a search gathers values at the limit, until the scale is a step. The
+    paper has no limits. Designs of machine parts after 60 evaluations, medians of ten seeds: from 6496 to 6157 and from
+    2.591 to 2.197."""
+
     lengthscales: Literal["per-bin", "per-kind", "shared"] = "per-bin"
     """The combinatorial lengthscales: one for each bin, one for each kind (binary, ordinal, categorical), or one for
     all (paper). From all to each kind, with 20 binary and 10 irrelevant categorical variables, after 50 evaluations:
@@ -227,6 +233,7 @@ class Method:
             targets="raw",
             bend=False,
             failures="ignored",
+            limit_unit="median",
             lengthscales="shared",
             lengthscale_prior="gamma",
             real_lengthscales="apart",
@@ -261,6 +268,7 @@ class Method:
         """Return the default method of version 0.1, with which studies of that version continue."""
         return cls(
             bend=False,
+            limit_unit="median",
             lengthscales="per-kind",
             lengthscale_prior="gamma",
             real_lengthscales="apart",

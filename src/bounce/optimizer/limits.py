@@ -36,7 +36,7 @@ from bounce.trial import VALUED
 OWN, OWN_EARLY, OWN_PRODUCT = 4, 12, 2000
 ALL, SUCCESS = "<all>", "<success>"  # groups that no outcome can be called after
 HALF = 0.5  # the limit between success (0) and failure (1)
-UNIT = 0.75  # the share of values that are nearer to a limit than the unit of its scale
+UNIT = 0.75  # the share of values that are nearer to a limit than the unit of its scale (`Method.limit_unit`)
 FARTHEST = 1e150  # of an outcome: squares of larger numbers overflow
 
 Nearest = Callable[[NDArray[np.intp], int | None], NDArray[np.intp]]
@@ -76,23 +76,22 @@ def _ids(records: Sequence[Record]) -> NDArray[np.intp]:
     return np.array([record.id for record in records], dtype=np.intp)
 
 
-def levels(values: Array, limit: Limit) -> tuple[Array, float, float]:
+def levels(values: Array, limit: Limit, unit_of: str = "quarter") -> tuple[Array, float, float]:
     """Return targets (n,) of an outcome, and its limits on the same scale.
 
     The scale is the sign and the log of 1 + d/s, d the distance to the limit, or to the middle between two of them, and
-    s a distance that a quarter of the values exceed. So an outlier does not make everything near the limit look equal.
-    The median is too small: a search gathers values at the limit, until the scale is a step that is taken for noise.
+    s a distance that a quarter of the values exceed, or half of them (`Method.limit_unit`). So an outlier does not make
+    everything near the limit look equal.
     """
     low, high = (float(np.clip(bound, -FARTHEST, FARTHEST)) for bound in (limit.low, limit.high))
     values = np.clip(values, -FARTHEST, FARTHEST)
     two = math.isfinite(limit.low) and math.isfinite(limit.high)
     middle = 0.5 * low + 0.5 * high if two else low if math.isfinite(limit.low) else high
-    unit = float(np.quantile(np.abs(values - middle), UNIT, method="lower"))
+    away = np.abs(values - middle)
+    unit = float(np.median(away) if unit_of == "median" else np.quantile(away, UNIT, method="lower"))
     if two:
         unit = max(unit, 0.5 * high - 0.5 * low)
-    unit = max(
-        unit or float(np.abs(values - middle).max()) or 1.0, 1.0 / FARTHEST
-    )  # what is divided by it stays finite
+    unit = max(unit or float(away.max()) or 1.0, 1.0 / FARTHEST)  # what is divided by it stays finite
 
     def scaled(x: Array) -> Array:
         return np.asarray(np.sign(x - middle) * np.log1p(np.abs(x - middle) / unit))
@@ -108,9 +107,9 @@ def levels(values: Array, limit: Limit) -> tuple[Array, float, float]:
     )
 
 
-def targets_of(group: Group, rows: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+def targets_of(group: Group, rows: NDArray[np.intp], unit_of: str = "quarter") -> tuple[Array, Array, Array]:
     """Return the targets (n, K) of some trials of a group, and the limits (K,) on their scale."""
-    found = [levels(group.values[rows, k], limit) for k, limit in enumerate(group.limits)]
+    found = [levels(group.values[rows, k], limit, unit_of) for k, limit in enumerate(group.limits)]
     if group.name == SUCCESS:  # two levels, as far from the limit on both sides: no scale is finer
         values = group.values[rows, 0]
         mean, deviation = float(values.mean()), float(values.std()) or 1.0
@@ -136,7 +135,7 @@ def believed(
     """
     ids = nearest(group.ids, method.nearest)
     rows = np.searchsorted(group.ids, ids)
-    y, low, high = targets_of(group, rows)
+    y, low, high = targets_of(group, rows, method.limit_unit)
     if starts is not None or hyper is None:
         few = nearest(ids, method.nearest_fit if len(latent.reals) else method.nearest)
         fixed = noise_limits(latent, method)[0] if exact and group.name != SUCCESS else None
