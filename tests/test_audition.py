@@ -215,6 +215,18 @@ def test_where_no_choice_is_decisive_nothing_changes() -> None:
 
 
 @pytest.mark.slow
+def test_where_outcomes_have_limits_nothing_changes() -> None:
+    def ended(every: int | None) -> list[Any]:
+        opt = Bounce(choosing(outcomes=["load <= 0.9"]), 30, seed=2, method={"auditions": every})
+        while not opt.done:
+            (trial,) = opt.ask()
+            opt.tell(trial, loss(trial.point), constraints={"load": trial.point["a0"]})
+        return facts(opt.trials)
+
+    assert ended(3) == ended(None)
+
+
+@pytest.mark.slow
 def test_auditions_respect_conditions_and_constraints() -> None:
     parameters = [
         Categorical("family", FAMILIES),

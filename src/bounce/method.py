@@ -155,7 +155,7 @@ class Method:
     auditions: int | None = 3
     """In the input space, every how many evaluations another value of a choice that decides much gets a turn, with a
     model of its own; None for never (paper). log(best value / optimum) of 24 made-up problems with such a choice after
-    50, 75 and 120 evaluations: from 0.49, 0.43 and 0.40 to 0.43, 0.23 and 0.17."""
+    50, 75 and 120 evaluations: from 0.49, 0.43 and 0.40 to 0.43, 0.29 and 0.15."""
 
     tolerance: Literal["earned", "fixed"] = "earned"
     """How much worse the model may expect a doubting point to be than the best one: four times as much for each one

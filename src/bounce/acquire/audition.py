@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from bounce.acquire.candidates import Seen
 from bounce.acquire.improvement import SAMPLES, Acquisition
 from bounce.acquire.neighbourhood import Neighbourhood
-from bounce.acquire.rules import Rules
 from bounce.gp.fit import cold, fit_and_value
 from bounce.gp.kernels import Kernel
 from bounce.gp.linalg import Array
@@ -40,13 +39,11 @@ MIXED = (0.1, 0.6)  # the share of the variables that a candidate near the best 
 STEP = 0.1  # the standard deviation of steps of reals
 
 
-def decisive(gp: GP, region: Neighbourhood, rules: Rules | None = None) -> int | None:
+def decisive(gp: GP, region: Neighbourhood) -> int | None:
     """Return the categorical bin whose change alone makes the largest difference, if that decides much."""
     space, centre = region.space, region.centre
     bins = space.of_kind(Kind.CATEGORICAL)
     bins = np.setdiff1d(bins[space.cardinalities[bins] >= FEWEST], region.asleep)
-    if rules is not None:
-        bins = np.setdiff1d(bins, rules.composed)
     few, n = len(bins) <= FEW, len(gp.points)
     if not len(bins) or not (few or n >= ENOUGH):
         return None
@@ -75,7 +72,7 @@ def auditioned(
     gp: GP, y: Array, region: Neighbourhood, seen: Seen, pending: Points, *, rng: np.random.Generator
 ) -> Codes | None:
     """Return an unseen point with another value of a decisive choice; None if there is no such choice or point."""
-    choice = decisive(gp, region, seen.rules)
+    choice = decisive(gp, region)
     if choice is None:
         return None
     space, z = region.space, gp.points.z

@@ -49,11 +49,6 @@ class Rules:
         return self.embedding.bin_of[columns]
 
     @cached_property
-    def composed(self) -> NDArray[np.intp]:
-        """The bins of composites."""
-        return self.embedding.bin_of[np.asarray(self.structure.composite_columns, dtype=np.intp)]
-
-    @cached_property
     def checked(self) -> NDArray[np.intp]:
         """The bins whose moves may break a constraint."""
         return self.embedding.bin_of[self.structure.constrained]

@@ -107,7 +107,7 @@ def levels(values: Array, limit: Limit, unit_of: str = "quarter") -> tuple[Array
     )
 
 
-def targets_of(group: Group, rows: NDArray[np.intp], unit_of: str = "quarter") -> tuple[Array, Array, Array]:
+def targets_of(group: Group, rows: NDArray[np.intp], unit_of: str) -> tuple[Array, Array, Array]:
     """Return the targets (n, K) of some trials of a group, and the limits (K,) on their scale."""
     found = [levels(group.values[rows, k], limit, unit_of) for k, limit in enumerate(group.limits)]
     if group.name == SUCCESS:  # two levels, as far from the limit on both sides: no scale is finer
