@@ -14,6 +14,7 @@ import numpy as np
 
 from bounce.acquire.candidates import Seen
 from bounce.acquire.design import Design, initial_points
+from bounce.acquire.remainder import remaining
 from bounce.gp.kernels import Hyper
 from bounce.optimizer.model import Model
 from bounce.optimizer.options import Options
@@ -156,9 +157,16 @@ class Planner:
                 codes = stage.embedding.up(z_row[None])[0]
                 drafts.append(_draft(stage, len(records), len(drafts), codes, value))
             if len(found) + len(again) < count:  # the target space holds no unseen point: split at once
-                if stage.embedding.is_input:
-                    break
-                head = self._next(head, records, len(drafts), rng=rng)
+                if not stage.embedding.is_input:
+                    head = self._next(head, records, len(drafts), rng=rng)
+                    continue
+                known_codes = np.concatenate([all_codes(self.space, records), all_codes(self.space, drafts)])
+                rest = remaining(seen, known_codes, n - len(drafts), rng=rng)
+                if design_left > 0:
+                    head = replace(head, design=replace(head.design, used=head.design.used + len(rest)))
+                for codes in stage.embedding.up(rest):
+                    drafts.append(_draft(stage, len(records), len(drafts), codes, None))
+                break
         return head, self._with_points(drafts)
 
     def _around_best(self, head: Head, records: Sequence[Record], *, rng: np.random.Generator) -> Head:

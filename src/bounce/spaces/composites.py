@@ -3,7 +3,7 @@
 Inside, a composite is several binary or ordinal variables. Not every combination of their codes is a value, so a
 composite draws, checks and changes its variables together.
 
-The invariant: whatever `draw` and `moves` return is valid, and `decode(encode(value)) == value`.
+The invariant: whatever `draw`, `moves` and `stepped` return is valid, and `decode(encode(value)) == value`.
 
 Shapes: codes (n, k) for n points of k variables.
 """
@@ -161,6 +161,17 @@ class Subset(_Members):
             row[change] = 1.0 - row[change]
         return _some(rows, rng=rng)
 
+    def stepped(self, codes: Codes, *, rng: np.random.Generator) -> Codes:
+        """Return values (n, k) after one random move each: one member more or less, or another one."""
+        order = rng.random(codes.shape)
+        moved, each = codes.copy(), np.arange(len(codes))
+        first = order.argmin(axis=1)
+        other = np.where(codes != codes[each, first][:, None], order, np.inf).argmin(axis=1)
+        moved[each, first] = 1.0 - codes[each, first]
+        swap = (rng.random(len(codes)) < 0.5) | ~self.valid(moved)
+        moved[each[swap], other[swap]] = codes[each[swap], first[swap]]
+        return np.where(self.valid(moved)[:, None], moved, codes)
+
 
 @dataclass(frozen=True, repr=False)
 class Mixture(_Members):
@@ -299,6 +310,17 @@ class Mixture(_Members):
         moved = np.array(rows).reshape(len(rows), len(codes))
         return _some(moved[self.valid(moved)], rng=rng)
 
+    def stepped(self, codes: Codes, *, rng: np.random.Generator) -> Codes:
+        """Return values (n, k) after one random move each: some steps, or all, of a component go to another one."""
+        moved, each = codes.copy(), np.arange(len(codes))
+        giver = np.where(codes > 0, rng.random(codes.shape), np.inf).argmin(axis=1)
+        taker = rng.integers(0, codes.shape[1], len(codes))
+        have = codes[each, giver]
+        amount = np.ceil(have ** rng.random(len(codes)))  # as likely few as many
+        moved[each, giver] -= amount
+        moved[each, taker] += amount
+        return np.where(self.valid(moved)[:, None], moved, codes)
+
 
 @dataclass(frozen=True, repr=False)
 class Permutation(_Members):
@@ -401,6 +423,13 @@ class Permutation(_Members):
                 items.insert(j, items.pop(i))
             orders.append(items)
         return self._bits(np.array(orders, dtype=np.intp))
+
+    def stepped(self, codes: Codes, *, rng: np.random.Generator) -> Codes:
+        """Return values (n, k) after one random move each: two items exchanged."""
+        orders, each = np.argsort(-self._before(codes), axis=1), np.arange(len(codes))
+        i, j = rng.integers(0, len(self.items), (2, len(codes)))
+        orders[each, i], orders[each, j] = orders[each, j], orders[each, i]
+        return self._bits(orders)
 
 
 COMPOSITES = (Subset, Mixture, Permutation)

@@ -150,7 +150,7 @@ class Expression:
         `binary` are the parameters that are true or false, whose count is their sum.
         """
         found = self.planes(binary) if isinstance(self._root, Compare) and self._root.symbol in ORDERS else []
-        return found[0] if found else None
+        return found[0] if len(found) == 1 else None
 
     @property
     def strict(self) -> bool:
@@ -160,20 +160,27 @@ class Expression:
     def planes(self, binary: Container[str] = ()) -> list[tuple[dict[str, float], float]]:
         """Return a and b of all linear inequalities a·x <= b that hold wherever this does (< counts as <=).
 
-        An equation is two of them. `binary` are the parameters that are true or false, whose count is their sum.
+        An equation is two of them, and so is a bound on the absolute value of something linear. `binary` are the
+        parameters that are true or false, whose count is their sum.
         """
         if len(self.parts) > 1:
             return [plane for part in self.parts for plane in part.planes(binary)]
         root = self._root
         if not isinstance(root, Compare) or root.symbol not in (*ORDERS, "=="):
             return []
-        left, right = _linear(root.left, binary), _linear(root.right, binary)
+        less, more = (root.left, root.right) if root.symbol in ("<", "<=", "==") else (root.right, root.left)
+        absolute = isinstance(less, Call) and less.function == "abs" and root.symbol != "=="
+        inner = less.items[0] if absolute and isinstance(less, Call) else less
+        left, right = _linear(inner, binary), _linear(more, binary)
         if left is None or right is None:
             return []
-        up, down = _added(left, right, -1.0), _added(right, left, -1.0)
-        forms = {"==": [up, down], "<": [up], "<=": [up]}.get(root.symbol, [down])
+        forms = [_added(left, right, -1.0)]
+        if absolute:
+            forms.append(_added({name: -slope for name, slope in left.items()}, right, -1.0))
+        elif root.symbol == "==":
+            forms.append(_added(right, left, -1.0))
         slopes = [{name: slope for name, slope in form.items() if name and slope} for form in forms]
-        if not slopes[0] or not all(map(math.isfinite, forms[0].values())):
+        if not all(slopes) or not all(map(math.isfinite, forms[0].values())):
             return []
         return [(own, 0.0 - form.get("", 0.0)) for own, form in zip(slopes, forms, strict=True)]
 

@@ -36,6 +36,8 @@ Columns = NDArray[np.intp]
 ROUNDS = 16  # of drawing points, before a walk from known ones takes over
 AT_ONCE = 256  # points drawn at least in each of these rounds
 PAIRS = 64  # pairs of changes that are tried together
+FROM_HIDDEN = 0.25  # the share of points from walks of these many steps that begin where random points hardly ever are
+HIDDEN_STEPS = 40
 
 
 class Structure:
@@ -319,6 +321,16 @@ class Structure:
         codes = self.drawn(n, rng=rng)
         if not self.constraints:
             return codes
+        hidden = self.walks.hidden
+        if len(hidden):
+            rows = np.flatnonzero(rng.random(n) < FROM_HIDDEN)
+            codes = self._plain(n, codes, rng=rng)
+            codes[rows] = self.walks.walked(hidden[rng.integers(0, len(hidden), len(rows))], HIDDEN_STEPS, rng=rng)
+            return codes
+        return self._plain(n, codes, rng=rng)
+
+    def _plain(self, n: int, codes: Codes, *, rng: np.random.Generator) -> Codes:
+        """Return n points: those of some random codes that are allowed, then further ones."""
         found = [codes[self.allowed(codes, exact=False)]]
         for _ in range(ROUNDS):
             if sum(map(len, found)) >= n or self.walks.rare:

@@ -44,6 +44,8 @@ TOGETHER = 0.4  # the share of steps that change two variables
 SHOWN = 100  # characters of a constraint in a message
 LISTED = 0.2  # the share of steps that take a listed combination of values, where there are any
 PROJECTED = 0.1  # the share of those that move all reals
+HIDDEN = 0.02  # the share of random points with some value of a switch that are allowed, below which it is hidden
+REPAIRS, CALLS = 400, 50  # steps towards an allowed point, of each of many; fewer if a function is called for each
 
 
 class Walks:
@@ -120,7 +122,12 @@ class Walks:
         near = rng.random((n, 1)) < 0.5
         shaken = on_grid(np.clip(rows + self._scales(n, rng=rng) * rng.normal(size=rows.shape), 0.0, 1.0))
         real = np.isin(columns, self.space.reals)
-        return np.where(mask, np.where(near & real, shaken, fresh), rows)
+        stepped = np.where(mask, np.where(near & real, shaken, fresh), rows)
+        for own, composite in self.structure.composites:
+            close = np.flatnonzero(near[:, 0] & mask[:, own[0]])
+            if close.size:
+                stepped[np.ix_(close, own)] = composite.stepped(rows[np.ix_(close, own)], rng=rng)
+        return stepped
 
     def _columns(self, groups: NDArray[np.intp], count: int, *, rng: np.random.Generator) -> NDArray[np.intp]:
         """Return columns (n, count) of groups, each as likely; two may be the same."""
@@ -242,9 +249,17 @@ class Walks:
             for table in self.listed:
                 listed = table.into(listed, rng=rng)
             moved.append(listed)
-        starts = [rows, *map(self.structure.canonical, moved), drawn]
+        starts = [rows, *map(self.structure.canonical, [*moved, self._as_listed]), drawn]
         rows = self._descended(np.concatenate(starts), drawn, rng=rng)
         return self.walked(np.resize(rows, (WITNESSES, len(self.space))), self._length, rng=rng)
+
+    @property
+    def _as_listed(self) -> Codes:
+        """A point whose permutations have their items in the order in which they are listed, if there are any."""
+        columns = [own for own, composite in self.structure.composites if composite.type == "permutation"]
+        row = self.structure.rest[None].copy()
+        row[:, np.concatenate([np.empty(0, dtype=np.intp), *columns])] = 1.0
+        return row if columns else row[:0]
 
     @property
     def rare(self) -> bool:
@@ -261,19 +276,56 @@ class Walks:
             good = good[self.structure.allowed(good)]
             if len(good):
                 return np.asarray(good)
-            broken: Mask = violations > 0
-            broken = broken | ~np.asarray(broken.any(axis=1))[:, None]
-            groups = np.argmax(broken * rng.random(broken.shape), axis=1)
-            tried = self._stepped(rows, groups, rng=rng)
-            new = self._violations(tried)
-            better = new.sum(axis=1) <= violations.sum(axis=1)
-            rows, violations = np.where(better[:, None], tried, rows), np.where(better[:, None], new, violations)
+            rows, violations = self._lowered(rows, violations, rng=rng)
         judged = [(1.0 - float(np.mean(self.structure.judged(c, drawn))), c) for c in self.structure.constraints]
         share, worst = max(judged, key=lambda pair: pair[0])
         raise InvalidSpace(
             f"no point that satisfies all constraints was found. The constraint {_shortened(str(worst))} "
             f"excludes most: {100 * share:.3g} % of {len(drawn):,} random points{self._advice(worst)}"
         )
+
+    def _lowered(
+        self, rows: Codes, violations: NDArray[np.float64], *, rng: np.random.Generator
+    ) -> tuple[Codes, NDArray[np.float64]]:
+        """Return rows after one step each that breaks the constraints no more than before, and by how much they do."""
+        broken: Mask = violations > 0
+        broken = broken | ~np.asarray(broken.any(axis=1))[:, None]
+        groups = np.argmax(broken * rng.random(broken.shape), axis=1)
+        tried = self._stepped(rows, groups, rng=rng)
+        new = self._violations(tried)
+        better = new.sum(axis=1) <= violations.sum(axis=1)
+        return np.where(better[:, None], tried, rows), np.where(better[:, None], new, violations)
+
+    def repaired(self, rows: Codes, *, rng: np.random.Generator) -> Codes:
+        """Return allowed points that some canonical rows become by small steps: of each row one, if it gets there."""
+        violations = self._violations(rows)
+        called = any(isinstance(part, Function) for part in self._parts)
+        for _ in range(CALLS if called else REPAIRS):
+            left = np.flatnonzero(violations.sum(axis=1) > 0)
+            if not left.size:
+                break
+            rows[left], violations[left] = self._lowered(rows[left], violations[left], rng=rng)
+        return rows[self._allowed(rows)]
+
+    @cached_property
+    def hidden(self) -> Codes:
+        """Allowed points with values of switches that random points hardly ever have, since a constraint excludes them.
+
+        If 25 bits exist with one solvent only, and at most 3 of them may be on, random points have other solvents.
+        """
+        structure, rng = self.structure, np.random.default_rng(2)
+        found = [np.empty((0, len(self.space)))]
+        if not self.structure.constraints:
+            return found[0]
+        codes = structure.drawn(DRAWN, rng=rng)
+        good, active = structure.allowed(codes, exact=False), structure.active(codes)
+        for column in structure.switches.tolist():
+            for code in range(int(self.space.cardinalities[column])):
+                own = active[:, column] & (codes[:, column] == code)
+                if own.any() and good[own].mean() < HIDDEN:
+                    rows = self.repaired(codes[own][:WITNESSES], rng=rng)
+                    found.append(rows[rows[:, column] == code])
+        return np.concatenate(found)
 
     def _advice(self, constraint: Constraint) -> str:
         """Return what to do about a constraint that says nothing about the way to where it holds."""

@@ -16,6 +16,7 @@ Shapes: input codes x (n, D), latent codes z (n, d).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -258,7 +259,7 @@ class Embedding:
         """Return every latent point, if they can be listed and are at most `most`."""
         if not len(self.latent.reals) and self.latent.size <= most:
             return self.latent.grid()
-        if self.is_input and self.inputs.size <= most:
+        if self.is_input and math.prod(variable.size for variable in self.inputs.variables) <= most:
             return self.down(self.inputs.grid())[0]
         return None
 
