@@ -382,3 +382,8 @@ def test_a_plot_of_a_study_with_limits_is_drawn(tmp_path: Path) -> None:
     result = minimize(measured, space(), budget=8, seed=0)
     convergence(result.trials, tmp_path / "a.png", title="limits")
     assert (tmp_path / "a.png").stat().st_size > 1000
+
+
+def test_an_outcome_may_be_written_in_backquotes_as_names_in_constraints_are() -> None:
+    space = Space([Real("x", 0, 1)], outcomes=["`a b` >= 3", "1 <= `c d` <= 2"])
+    assert space.limits == limits_of(["a b >= 3", "1 <= c d <= 2"])

@@ -801,3 +801,36 @@ def test_a_walk_reaches_every_allowed_point() -> None:
     start = np.tile(space.structure.walks.witnesses[:1], (400, 1))
     ends = space.structure.walks.walked(start, 40, rng=np.random.default_rng(0))
     assert len(np.unique(ends, axis=0)) == math.comb(6, 3)
+
+
+def test_a_mixture_takes_fractions_of_single_precision() -> None:
+    space = Space([Mixture("m", ["u", "v"], step=0.1)])
+    (point,) = space.decode(space.encode([{"m": {"u": np.float32(0.3), "v": np.float32(0.7)}}]))
+    assert point == {"m": {"u": 0.3, "v": 0.7}}
+    with pytest.raises(InvalidPoint, match=r"must be a multiple of 0\.1"):
+        space.encode([{"m": {"u": 0.299, "v": 0.701}}])
+
+
+def test_a_partial_point_that_nothing_completes_is_refused_with_the_constraint_it_breaks() -> None:
+    space = Space([Integer("a", 0, 10), Integer("b", 0, 10)], constraints=["a + b <= 25", "a <= 5 or b <= -1"])
+    with pytest.raises(
+        InvalidPoint, match=r"point 0: no completion .* all 4,096 random ones break 'a <= 5 or b <= -1'"
+    ):
+        bounce.Bounce(space, budget=5).enqueue([{"a": 7}])
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("n", "a number"),
+        ("not x", "a number"),
+        ("b and n", "a number"),
+        ("count(b, x) <= 1", "a number"),
+        ("s", "a choice"),
+    ],
+)
+def test_only_what_is_true_or_false_may_stand_alone(text: str, what: str) -> None:
+    parameters = [Integer("n", 0, 5), Real("x", 0, 1), Binary("b"), Categorical("s", ["u", "v"])]
+    with pytest.raises(InvalidSpace, match=f"is not true or false but {what}"):
+        Space(parameters, constraints=[text])
+    Space([*parameters, Categorical("t", [True, False])], constraints=["b or not t"])

@@ -56,6 +56,17 @@ def completed(
     return chosen
 
 
+def why_incomplete(space: Space, codes: Codes, free: Sequence[str]) -> str:
+    """Return what stands against a point that nothing completes: the constraint that most completions break."""
+    assert space.structure is not None
+    rows = space.merged(codes, free, space.structure.drawn(MANY, rng=np.random.default_rng(0)), checked=False)
+    share, worst = max(
+        ((1.0 - float(space.structure.judged(c, rows).mean()), c) for c in space.constraints), key=lambda pair: pair[0]
+    )
+    every = "all" if share == 1.0 else f"{100 * share:.3g} % of"
+    return f"no completion that satisfies all constraints was found: {every} {MANY:,} random ones break {str(worst)!r}"
+
+
 def some_completions(space: Space, codes: Codes, free: Sequence[str]) -> Codes:
     """Return points that complete one that leaves something open, always the same ones; none if none was found."""
     return space.completed(codes, free, MANY, rng=np.random.default_rng(0))

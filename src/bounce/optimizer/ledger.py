@@ -21,7 +21,7 @@ from typing import Any, cast
 import numpy as np
 
 from bounce.errors import InvalidPoint, InvalidState, InvalidTell
-from bounce.optimizer.completion import some_completions
+from bounce.optimizer.completion import some_completions, why_incomplete
 from bounce.optimizer.documents import records_from_dicts
 from bounce.optimizer.relocation import relocated
 from bounce.optimizer.state import Record, spent
@@ -210,7 +210,7 @@ class Ledger:
             if not open_:
                 row = self.space.encode([known])[0]
             elif self.space.structure is not None and not len(some_completions(self.space, row, open_)):
-                raise InvalidPoint(f"point {i}: no completion that satisfies all constraints was found")
+                raise InvalidPoint(f"point {i}: {why_incomplete(self.space, row, open_)}")
             parameters = {p.name: p for p in self.space.parameters}
             natives.append({name: parameters[name].decode(parameters[name].encode(x)) for name, x in known.items()})
             codes.append(row)

@@ -30,6 +30,9 @@ from bounce.trial import Scalar
 MOST_MOVES = 400  # moves of one point; of more, a random part
 MOST_ITEMS = 50  # of a permutation: it has a variable for each pair
 MOST_PARTS = 10_000  # steps in the total of a mixture
+ROUNDING = (
+    1e-3  # of a step: how far a fraction may be from a multiple of it, as after a computation in single precision
+)
 
 
 def _some(rows: Codes, *, rng: np.random.Generator) -> Codes:
@@ -270,7 +273,7 @@ class Mixture(_Members):
         fits = isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
         assert self.step is not None
         k = round(float(number) / self.step) if fits else -1  # type: ignore[arg-type]
-        if not 0 <= k <= self._parts or abs(self._values[k] - float(number)) > 1e-9 * self.total:  # type: ignore[arg-type]
+        if not 0 <= k <= self._parts or abs(self._values[k] - float(number)) > ROUNDING * self.step:  # type: ignore[arg-type]
             raise InvalidPoint(
                 f"{self.name!r}: {component!r} must be a multiple of {self.step!r} from 0 to {self.total!r}, "
                 f"not {given!r}",

@@ -24,12 +24,15 @@ from bounce.errors import InvalidSpace
 from bounce.spaces.cases import Case, Domains, cases
 from bounce.spaces.grammar import (
     ORDERS,
+    AllOf,
+    AnyOf,
     Arithmetic,
     Call,
     Compare,
     Constant,
     Member,
     Name,
+    Negation,
     Negative,
     Node,
     Sum,
@@ -90,6 +93,11 @@ class Expression:
                     if isinstance(a, Name) and isinstance(b, Constant):
                         found.setdefault(a.name, []).append(b.value)
         return {name: tuple(values) for name, values in found.items()}
+
+    @cached_property
+    def stated(self) -> tuple[Name, ...]:
+        """The parameters that stand for true or false themselves, as in `not dry`."""
+        return tuple(_stated(self._root))
 
     def holds(self, columns: Mapping[str, Array], active: Mapping[str, Truths] | None = None) -> Truths:
         """Return where it holds, (n,).
@@ -183,6 +191,21 @@ class Expression:
         if not all(slopes) or not all(map(math.isfinite, forms[0].values())):
             return []
         return [(own, 0.0 - form.get("", 0.0)) for own, form in zip(slopes, forms, strict=True)]
+
+
+def _stated(node: Node) -> Iterable[Name]:
+    """Yield the names in a node that must be true or false."""
+    if isinstance(node, Name):
+        yield node
+    elif isinstance(node, Negation):
+        yield from _stated(node.item)
+    elif isinstance(node, AllOf | AnyOf):
+        for item in node.items:
+            yield from _stated(item)
+    else:
+        counts = (part for part in walk(node) if isinstance(part, Call) and part.function == "count")
+        for item in (item for call in counts for item in call.items):
+            yield from _stated(item)
 
 
 def _linear(node: Node, binary: Container[str]) -> dict[str, float] | None:

@@ -20,6 +20,7 @@ from bounce.text import number, written
 from bounce.trial import RESERVED, finite
 
 COMPARISON = re.compile(r"\s*(<=|>=|==|!=|<|>|=)\s*")
+QUOTED = re.compile(r"^`(.+)`$")
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 LONGEST = 200  # characters of a name
 
@@ -58,6 +59,7 @@ class Limit:
             raise InvalidSpace(f"an outcome must be a text such as 'strength >= 30', not {given!r}")
         first, *rest = COMPARISON.split(given.strip())
         operators, words = rest[::2], [first, *rest[1::2]]
+        words = [QUOTED.sub(r"\1", word) for word in words]  # as in constraints; here they are not needed
         names = [word for word in words if number(word) is None]
         if len(words) not in (2, 3) or len(names) != 1 or not names[0] or not set(operators) <= set(FLIPPED):
             raise InvalidSpace(

@@ -269,8 +269,8 @@ class Space:
         """Return up to n points with the codes (D,) of one, and what is free in it drawn."""
         return self.merged(codes, free, self.sample(n, rng=rng))
 
-    def merged(self, codes: Codes, free: Iterable[str], others: Codes) -> Codes:
-        """Return the points that take what is free in codes (D,) from other points, as far as they are allowed."""
+    def merged(self, codes: Codes, free: Iterable[str], others: Codes, *, checked: bool = True) -> Codes:
+        """Return what takes what is free in codes (D,) from other points: what is allowed, or all of it."""
         names = set(free)
         slots = zip(self.parameters, self.slots, strict=True)
         columns = [j for parameter, (start, stop) in slots if parameter.name in names for j in range(start, stop)]
@@ -279,7 +279,7 @@ class Space:
         if self.structure is None:
             return rows
         rows = self.structure.canonical(rows)
-        return rows[self.structure.allowed(rows)]
+        return rows[self.structure.allowed(rows)] if checked else rows
 
     @staticmethod
     def _among(parameter: Parameter, value: Any, values: Any) -> bool:

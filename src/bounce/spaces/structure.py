@@ -22,6 +22,7 @@ from bounce.errors import InvalidSpace
 from bounce.spaces.composites import Composite
 from bounce.spaces.constraints import Constraint, Function
 from bounce.spaces.expressions import Expression
+from bounce.spaces.grammar import mistake
 from bounce.spaces.kinds import Codes, Kind, Parameter
 from bounce.spaces.numbers import rounded
 from bounce.spaces.planes import Halfspaces
@@ -195,8 +196,19 @@ class Structure:
         return bool(self._order)
 
     def check_constants(self) -> None:
-        """Refuse an expression that compares a parameter with a value that it never takes, such as a typo."""
+        """Refuse an expression that compares a parameter with a value that it never takes, such as a typo.
+
+        And one in which a number or a string stands for true or false.
+        """
         for constraint in self.constraints:
+            for stated in constraint.stated if isinstance(constraint, Expression) else ():
+                table = self._sources[stated.name][3]
+                if table is None or table.dtype != bool:
+                    number = table is None or table.dtype != object
+                    what = (
+                        f"a number: compare it, as in '{stated.name} > 0'" if number else "a choice: compare it by =="
+                    )
+                    raise mistake(str(constraint), stated.at, f"{stated.name!r} is not true or false but {what}")
             for name, constants in constraint.compared.items() if isinstance(constraint, Expression) else ():
                 _, _, variable, table = self._sources[name]
                 if table is None or variable.type not in ("categorical", "ordinal"):
