@@ -517,6 +517,67 @@ def test_results_return_when_a_change_is_undone(tmp_path: Path) -> None:
         assert len(study.pending) == 2
 
 
+LAB = """
+[[parameters]]
+name = "t"
+type = "integer"
+low = 0
+high = {high}
+
+[[parameters]]
+name = "k"
+type = "categorical"
+choices = ["a", "b"]
+"""
+SOLVENT = '\n[[parameters]]\nname = "solvent"\ntype = "categorical"\nchoices = ["water", "ethanol"]\n'
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "after"),
+    [
+        ("", ["added", "added", "added"]),
+        ('\n[fixed]\nsolvent = "water"\n', ["added", "outside", "added"]),
+        ('\n[fixed]\nsolvent = "ethanol"\n', ["outside", "added", "outside"]),
+    ],
+)
+@pytest.mark.parametrize("together", [False, True])
+def test_a_trial_outside_returns_without_a_parameter_that_was_removed_or_fixed_at_its_value(
+    bounce: Terminal, meanwhile: str, after: list[str], together: bool
+) -> None:
+    def change(parameters: str) -> Said:
+        by_hand(bounce, parameters=parameters, direction="maximize")
+        said = bounce("ask", "a.toml", "--change", "--pending")
+        assert said.code == 0, said.err
+        return said
+
+    change(LAB.format(high=120) + SOLVENT)
+    bounce("add", "a.toml", write(bounce, "t,k,solvent,value\n10,a,water,1\n20,b,ethanol,2\n100,a,water,44\n"))
+    assert change(LAB.format(high=85) + SOLVENT).err.endswith("; 1 trial no longer fits and leaves the model\n")
+    assert bounce("status", "a.db").out.count("outside  1 trial that no longer fits the space\n") == 1
+    if not together:
+        change(LAB.format(high=85) + meanwhile)
+        assert states(bounce)[2] == "outside"
+    change(LAB.format(high=120) + meanwhile)
+    assert states(bounce) == after
+    best = {"added": 44.0, "outside": 2.0}[after[2]]
+    assert json.loads(bounce("best", "a.db", "--json").out)["best"]["value"] == best
+    change(LAB.format(high=119) + meanwhile)  # a value that contradicts a fixed one is remembered
+    assert states(bounce) == after
+    change(LAB.format(high=119) + SOLVENT.rstrip() + '\ndefault = "water"\n')
+    assert states(bounce) == ["added"] * 3
+    assert [trial["point"]["solvent"] for trial in bounce.trials("a.db")] == ["water", "ethanol", "water"]
+
+
+def test_a_value_that_was_removed_is_not_the_one_that_is_fixed(tmp_path: Path) -> None:
+    space = Space([Real("x", 0, 1), Categorical("kernel", ["rbf", "poly", "linear"])])
+    with Study.open(tmp_path / "a.db", space=space, budget=6, seed=0) as study:
+        study.add([{"x": 0.5, "kernel": "poly"}, {"x": 0.5, "kernel": "rbf"}], [1.0, 2.0])
+        study.change(Space([space.parameters[0], Categorical("kernel", ["rbf", "linear"])]))
+        study.change(Space([space.parameters[0]]), {"kernel": "rbf"})
+        study.change(Space([Real("x", 0, 2)]))
+        assert [trial.state for trial in study.trials] == ["outside", "added"]
+
+
 def test_a_frame_has_the_columns_of_both_spaces() -> None:
     pytest.importorskip("pandas")
     with Study.open(space=Space([Real("x", 0, 1), Binary("deep")]), budget=6, seed=0) as study:

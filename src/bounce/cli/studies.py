@@ -196,6 +196,7 @@ def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) ->
         limits = ", ".join(limit.text for limit in opened.space.limits)
         known = [trial for trial in opened.trials if trial.value is not None and trial.state != "outside"]
         held = sum(trial.feasible is True for trial in known)
+        outside = f"{count(s.outside, 'trial')} that no longer fit{'s' if s.outside == 1 else ''}"
     if as_json:
         print(json.dumps(asdict(s) | {"path": str(s.path)}))
         return
@@ -208,7 +209,7 @@ def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) ->
         ("done", f"{s.done} of {s.planned}, {s.remaining} left to ask{exhausted}"),
         ("pending", f"{s.pending}, {s.queued} queued" if s.queued else str(s.pending)),
         *([("added", f"{s.added} results that were not asked for")] if s.added else []),
-        *([("outside", f"{s.outside} trials that no longer fit the space")] if s.outside else []),
+        *([("outside", f"{outside} the space")] if s.outside else []),
         ("failed", failed),
         ("best", best_of(s.best)),
         *([("feasible", f"{held} of {count(len(known), 'trial')} keep the limits: {limits}")] if limits else []),

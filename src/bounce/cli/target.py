@@ -102,6 +102,7 @@ def _next(described: Spec) -> str:
 
 def described_study(described: Spec, path: Path, options: dict[str, Any], *, change: bool = False) -> Study:
     """Create the study of a spec, or open it; with `change`, in the space that the spec has now."""
+    from bounce.cli.words import unfit
     from bounce.errors import InvalidStudy
     from bounce.spaces.change import Change as Changed
     from bounce.study.study import Study
@@ -133,7 +134,8 @@ def described_study(described: Spec, path: Path, options: dict[str, Any], *, cha
                     "old results stay where they fit"
                 )
             outside = opened.change(described.space, defaults)
-            left = f"; {len(outside)} trials no longer fit and leave the model" if outside else ""
+            leave = "leaves" if len(outside) == 1 else "leave"
+            left = f"; {unfit(len(outside))} and {leave} the model" if outside else ""
             print(f"bounce: changed: {said}{left}", file=sys.stderr)
     finally:
         opened.close()
