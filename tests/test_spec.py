@@ -274,6 +274,20 @@ def test_the_same_spec_can_be_written_in_several_ways(text: bytes, tmp_path: Pat
                 ("[1, nan]", 5, f"{key} must be strings, finite numbers"),
             )
         ),
+        *(
+            (f"budget = 1\n[[parameters]]\nname = 'c'\ntype = '{kind}'\n{key} = {given}", line, f"'c': {key} {said}")
+            for kind, key in (
+                ("categorical", "choices"),
+                ("ordinal", "values"),
+                ("subset", "members"),
+                ("permutation", "items"),
+            )
+            for given, line, said in (
+                ("['x', 1,\n'1']", 6, "have 1 and '1', which look alike in a table: rename one"),
+                ("[true, 'true']", 5, "have true and 'true', which look alike in a table: rename one"),
+                ("['0.5', 0.5]", 5, "have '0.5' and 0.5, which look alike in a table: rename one"),
+            )
+        ),
         (
             "budget = 1\n[[parameters]]\nname = 'c'\ntype = 'categorical'\nchoices = [1, 2]\nlog = true",
             6,

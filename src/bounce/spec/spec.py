@@ -29,11 +29,13 @@ from bounce.spaces.space import Space
 from bounce.spec.positions import Path as Keys
 from bounce.spec.positions import lines_of
 from bounce.spec.shorthand import FLAGS, SEVERAL, spread
+from bounce.text import written
 
 RUN = ("budget", "batch_size", "seed", "direction")  # options at the top of the file
 HOW = ("workers", "timeout", "max_failures", "stop_when")  # how evaluations run
 SPACE = ("parameters", "constraints", "outcomes")
 TOP = ("name", *RUN, *HOW, "objective", "command", "options", *SPACE, "start", "fixed")
+LISTS = ("values", "choices", "members", "items")  # keys whose entries are in the cells or the header of a table
 OPTIONS = tuple(f.name for f in fields(Options) if f.name not in RUN)
 LONGEST_NAME = 200  # bytes: a file name has at most 255, and suffixes are added to this one
 
@@ -409,10 +411,23 @@ class _Document:
                     sentence = f"{name!r}: {key} must be strings, numbers or booleans, not {_toml_type(value)}"
                     raise self.error(sentence, *where, key, entry)
         try:
-            return parameter_from_dict({key: value for key, value in table.items() if key not in ("default", *FLAGS)})
+            made = parameter_from_dict({key: value for key, value in table.items() if key not in ("default", *FLAGS)})
         except InvalidSpace as error:
             at = [error.key] if error.key is not None and error.key in table else []
             raise self.error(str(error), *where, *at) from None
+        for key in LISTS:
+            if key in table:
+                self._refuse_alike(table[key], f"{name!r}: {key}", *where, key)
+        return made
+
+    def _refuse_alike(self, entries: Sequence[Any], what: str, *keys: str | int) -> None:
+        """Refuse distinct entries that a table would write alike, such as 1 and "1": it could not be read back."""
+        seen: dict[str, Any] = {}
+        for place, entry in enumerate(entries):
+            other = seen.setdefault(written(entry), entry)
+            if other is not entry:
+                sentence = f"{what} have {quoted(other)} and {quoted(entry)}, which look alike in a table: rename one"
+                raise self.error(sentence, *keys, place)
 
 
 def _split(command: str) -> str:
