@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bounce import Binary, Bounce, Categorical, Integer, InvalidPoint, InvalidTell, Ordinal, Real, Space
 from bounce.optimizer.ledger import Outcome
+from bounce.spaces.composites import Mixture, Subset
 from bounce.spaces.parameters import Parameter
 from bounce.spec.cells import parsed
 from bounce.spec.reading import Table
@@ -538,6 +539,15 @@ def test_points_to_try_with_a_mistake_are_refused(table: str, said: str) -> None
     with pytest.raises(InvalidTell) as caught:
         Table(table, SPACE, "starts.csv").points()
     assert str(caught.value).startswith(said)
+
+
+def test_a_subset_to_try_is_given_as_a_whole_or_left_open() -> None:
+    space = Space([Real("x", 0, 2), Subset("s", ["a", "b", "c"]), Mixture("m", ["u", "v"])])
+    points, _ = Table("x,s.a,s.b,s.c,m.u\n1,yes,no,no,1\n1,,,,\n", space).points()
+    assert points == [{"x": 1.0, "s": ["a"], "m": {"u": 1.0, "v": 0.0}}, {"x": 1.0}]
+    for table in ("x,s.a,s.b,s.c\n1,yes,no,\n", "x,s.a,s.b\n1,yes,no\n", "s.a,s.b\nno,no\n"):
+        with pytest.raises(InvalidTell, match=r"row 2: 's' has some of its members, but 's\.c' is open: write"):
+            Table(table, space, "starts.csv").points()
 
 
 # Cells

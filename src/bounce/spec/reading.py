@@ -245,7 +245,9 @@ class Table(Rows):
         for line, cells in self._rows(()):
             if cells.get("value", "").strip():
                 raise self._error(line, "a point to try has no value yet: bounce add takes results")
-            point = folded(self.space, self._settings(line, cells))
+            settings = self._settings(line, cells)
+            self._refuse_half_a_subset(line, settings)
+            point = folded(self.space, settings)
             try:
                 _, known, free = self.space.partial(point)
                 if not free:
@@ -256,6 +258,20 @@ class Table(Rows):
         if not found:
             raise self._error(None, "the table has no rows below the header")
         return [point for point, _ in found], [notes for _, notes in found]
+
+    def _refuse_half_a_subset(self, line: int, settings: Mapping[str, Any]) -> None:
+        """Refuse a point to try with only some members of a subset: the others may be open, or left out."""
+        for parameter in self.space.parameters:
+            if parameter.type != "subset":
+                continue
+            cells = [f"{parameter.name}.{member}" for member in parameter.members]
+            empty = [name for name in cells if name not in settings]
+            if 0 < len(empty) < len(cells):
+                raise self._error(
+                    line,
+                    f"{parameter.name!r} has some of its members, but {', '.join(map(repr, empty))} is open: write "
+                    "true or false for every member, or for none",
+                )
 
     def _number(self, line: int, cell: str, otherwise: str = "") -> float:
         found = number(cell)
