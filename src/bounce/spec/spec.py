@@ -113,7 +113,7 @@ class Spec:
             )
         command = self._made(self.command)
         line = shlex.join(command.filled(point))
-        if command.unnamed(list(point)):
+        if command.unnamed(point):
             document = shlex.quote(json.dumps(point))
             line = f"printf '%s\\n' {document} | BOUNCE_POINT={document} {line}"
         return line if here == self.path.parent else f"cd {shlex.quote(str(self.path.parent))} && {line}"
