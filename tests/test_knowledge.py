@@ -601,6 +601,28 @@ def test_a_parameter_is_removed_or_fixed(bounce: Terminal) -> None:
     assert [row["deep"] for row in rows] == ["", "false", ""]
 
 
+def test_a_name_in_fixed_that_the_study_never_had_is_refused(bounce: Terminal) -> None:
+    without = PARAMETERS.replace('\n[[parameters]]\nname = "deep"\ntype = "binary"\n', "")
+
+    def fix(text: str) -> Said:
+        by_hand(bounce, parameters=f"{without}\n[fixed]\n{text}\n")
+        return bounce("ask", "a.toml", "--change", "-n", "1")
+
+    assert refused(fix("deep = true")).endswith(
+        "a.toml, line 16: [fixed] has 'deep', which the study never had. Remove it from [fixed]\n"
+    )
+    assert not (bounce.folder / "a.db").exists()
+    by_hand(bounce)
+    bounce("ask", "a.toml")
+    assert refused(fix("depe = true")).endswith("which the study never had; did you mean 'deep'?\n")
+    assert refused(fix("deep = 'yes'")).endswith(
+        "a.toml, line 16: [fixed]: 'deep' must be True or False (or 1 or 0), not 'yes'\n"
+    )
+    assert bounce("history", "a.db").out == "nothing was changed by hand\n"
+    assert fix("deep = true").code == 0
+    assert fix("deep = true").code == 0  # which it had once
+
+
 def test_a_run_continues_in_a_changed_space(bounce: Terminal) -> None:
     bounce.spec()
     bounce("run", "a.toml", "--quiet")

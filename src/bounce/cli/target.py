@@ -100,6 +100,13 @@ def _next(described: Spec) -> str:
     return "ask" if described.objective is None and described.command is None else "run"
 
 
+def _had(opened: Study) -> set[str]:
+    """Return the names of all parameters that a study has had."""
+    earlier = [entry.before for entry in opened.history if entry.action == "change" and entry.before]
+    had = {parameter["name"] for space in earlier for parameter in space["parameters"]}
+    return had | {parameter.name for parameter in opened.space.parameters}
+
+
 def described_study(described: Spec, path: Path, options: dict[str, Any], *, change: bool = False) -> Study:
     """Create the study of a spec, or open it; with `change`, in the space that the spec has now."""
     from bounce.cli.words import unfit
@@ -109,15 +116,18 @@ def described_study(described: Spec, path: Path, options: dict[str, Any], *, cha
 
     settings = described.settings | options
     if not path.exists() or path.stat().st_size == 0:
+        described.refuse_unknown_fixed(())
         opened = Study.open(path, space=described.space, **settings)
         opened.begin((), described.start)
         return opened
     opened = Study.open(path)
     try:
+        described.refuse_unknown_fixed(_had(opened))
         if opened.space == described.space:
             if not opened.trials and not opened.history:
                 opened.begin((), described.start)  # the process that created the study was killed before this
         else:
+            described.check_fixed(opened.space.parameters)
             old = {parameter.name for parameter in opened.space.parameters}
             new = {parameter.name for parameter in described.space.parameters}
             defaults = {name: x for name, x in described.defaults.items() if (name in old) != (name in new)}

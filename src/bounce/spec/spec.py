@@ -10,14 +10,14 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from bounce.errors import InvalidInput, InvalidSpace, InvalidSpec, quoted
+from bounce.errors import InvalidInput, InvalidPoint, InvalidSpace, InvalidSpec, quoted
 from bounce.optimizer.options import SYNONYMS, Options, whole
 from bounce.optimizer.stopping import StopWhen
 from bounce.running.command import Command, seconds
@@ -29,7 +29,7 @@ from bounce.spaces.space import Space
 from bounce.spec.positions import Path as Keys
 from bounce.spec.positions import lines_of
 from bounce.spec.shorthand import FLAGS, SEVERAL, spread
-from bounce.text import written
+from bounce.text import did_you_mean, written
 
 RUN = ("budget", "batch_size", "seed", "direction")  # options at the top of the file
 HOW = ("workers", "timeout", "max_failures", "stop_when")  # how evaluations run
@@ -61,6 +61,8 @@ class Spec:
     """Points to try first, perhaps partial."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Values for trials of another space: defaults of parameters, and values at which former ones are fixed."""
+    fixed: Mapping[str, int | None] = field(default_factory=dict, repr=False, compare=False)
+    """The names in [fixed], with their lines."""
     line: int | None = field(default=None, repr=False, compare=False)
     """The line of the objective or the command."""
 
@@ -98,6 +100,27 @@ class Spec:
         """Return the command as it is for this space."""
         optional = tuple(parameter.name for parameter in self.space.parameters if parameter.when is not None)
         return Command(command, timeout, self.path.parent, logs, self.flags, optional, parts_of(self.space))
+
+    def refuse_unknown_fixed(self, had: Iterable[str]) -> None:
+        """Refuse a name in [fixed] that is not among the parameters that the study has had."""
+        known = sorted(set(had) - {parameter.name for parameter in self.space.parameters})
+        for name in self.fixed:
+            if name not in known:
+                hint = did_you_mean(name, known, ". Remove it from [fixed]")
+                self._refuse_fixed(name, f"[fixed] has {name!r}, which the study never had{hint}")
+
+    def check_fixed(self, former: Iterable[Parameter]) -> None:
+        """Refuse a value in [fixed] that its parameter, one of a former space, does not take."""
+        for parameter in former:
+            if parameter.name in self.fixed:
+                try:
+                    parameter.encode(self.defaults[parameter.name])
+                except InvalidPoint as error:
+                    self._refuse_fixed(parameter.name, f"[fixed]: {error}")
+
+    def _refuse_fixed(self, name: str, sentence: str) -> NoReturn:
+        line = self.fixed[name]
+        raise InvalidSpec(f"{_place(self.path, line)}: {sentence}", line=line) from None
 
     def command_line(self, point: Mapping[str, Any], here: Path) -> str:
         """Return the command for a point, as a line to paste into a shell in the folder `here`.
@@ -216,6 +239,7 @@ class _Document:
             sentence = f"{table['name']!r}: {key} is an argument of the command, but the spec has no command"
             raise self.error(sentence, "parameters", place, key)
         what |= {"flags": flags, "start": self._start(space), "defaults": self._defaults(space)}
+        what["fixed"] = {name: self.lines.get(("fixed", name)) for name in document.get("fixed", {})}
         return Spec(self.path.absolute(), self._name(), space, options, **how, **what)
 
     def _refuse_unknown(self, table: Mapping[str, Any], allowed: Sequence[str], *where: str | int) -> None:
