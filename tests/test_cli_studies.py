@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -22,6 +23,7 @@ import pytest
 
 from bounce import StorageFailed, Study
 from bounce.cli import running
+from bounce.paper.traces import FIELDS
 from bounce.study.lock import Lock
 from terminal import COMMAND, ECHO, PARAMETERS, Gate, Terminal
 
@@ -684,6 +686,40 @@ def test_plot_draws_studies_of_any_name(bounce: Terminal) -> None:
     refused = bounce("plot", "a.db", "b.db")
     assert refused.code == 2
     assert "give one study, or one or more traces that end in .jsonl" in refused.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("export", "a.db", "out.csv"),
+        ("plot", "a.db", "--out", "out.svg"),
+        ("plot", "t.jsonl", "--out", "out.png"),
+        ("report", "a.db", "--out", "out.html"),
+    ],
+    ids=" ".join,
+)
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(
+    words: tuple[str, ...], bounce: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bounce("run", bounce.spec(), "--quiet")
+    rows = [dict.fromkeys(FIELDS, 1) | {"point": {}, "state": "done"} for _ in range(2)]
+    (bounce.folder / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out, mine = bounce.folder / words[-1], bounce.folder / "mine"
+    mine.write_text("mine")
+    out.symlink_to(mine)
+    before = sorted(bounce.folder.iterdir())
+    with monkeypatch.context() as full:
+        full.setattr(Path, "replace", disk_full)
+        refused = bounce(*words, "--overwrite")
+    assert (refused.code, refused.err) == (2, f"bounce: {out.name} cannot be written: No space left on device\n")
+    assert sorted(bounce.folder.iterdir()) == before
+    assert bounce(*words, "--overwrite").code == 0
+    assert not out.is_symlink()
+    assert mine.read_text() == "mine"
+
+
+def disk_full(*_: Any) -> Any:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_plot_does_not_replace_a_picture_silently(bounce: Terminal) -> None:

@@ -73,7 +73,7 @@ def report(
 
     It shows the progress, the best settings, what matters and all trials. It is one HTML file that needs no network.
     """
-    from bounce.cli.outputs import check_file
+    from bounce.cli.outputs import check_file, replacing
     from bounce.report.content import content
     from bounce.report.document import document
 
@@ -81,12 +81,8 @@ def report(
     check_file(place, (".html", ".htm"), overwrite=overwrite)
     with open_study(target, study) as opened:
         page = document(content(_source(target, study, opened), opened.importance()))
-    part = place.with_name(place.name + ".part")  # an existing page is replaced only by a complete one
-    try:
+    with replacing(place) as part:
         part.write_text(page, encoding="utf-8")
-        part.replace(place)
-    finally:
-        part.unlink(missing_ok=True)
     print(place)
 
 

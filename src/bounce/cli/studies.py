@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bounce.cli.best import AsJson, print_command, print_recommendation, print_result
-from bounce.cli.outputs import check_plot
+from bounce.cli.outputs import check_file, check_plot, replacing
 from bounce.cli.target import AnyPath, Change, StudyPath, open_study
 
 if TYPE_CHECKING:
@@ -233,8 +233,6 @@ def export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it already exists.")] = False,
 ) -> None:
     """Write all trials to a CSV, JSON or Parquet file."""
-    from bounce.cli.outputs import check_file
-    from bounce.errors import InvalidInput
     from bounce.spaces.leaves import flat_trials
     from bounce.spec import tables
 
@@ -243,18 +241,12 @@ def export(
         found = opened.trials
         if out.suffix.lower() != ".json":
             found = flat_trials(opened.space, found)
-    part = out.with_name(out.name + ".part")  # an existing file is replaced only by a complete one
-    try:
+    with replacing(out) as part:
         if out.suffix.lower() == ".parquet":
             tables.to_parquet(found, part)
         else:
             write = tables.to_csv if out.suffix.lower() == ".csv" else tables.to_json
             part.write_bytes(write(found).encode())
-        part.replace(out)
-    except OSError as error:
-        raise InvalidInput(f"{out} cannot be written: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)
     print(f"{len(found)} trials written to {out}")
 
 
@@ -275,7 +267,9 @@ def plot(
         from bounce.paper.traces import read
         from bounce.report.plots import comparison
 
-        comparison([read(target) for target in targets], out)
+        traces = [read(target) for target in targets]
+        with replacing(out) as part:
+            comparison(traces, part)
     else:
         from bounce.errors import InvalidInput
         from bounce.report.plots import convergence
@@ -286,7 +280,8 @@ def plot(
             maximize = opened.options["direction"] == "maximize"
             if opened.best is None:
                 raise InvalidInput(f"{targets[0]} has no values yet, so there is nothing to plot")
-            convergence(opened.trials, out, title=targets[0].stem, maximize=maximize)
+            with replacing(out) as part:
+                convergence(opened.trials, part, title=targets[0].stem, maximize=maximize)
     print(out)
 
 
