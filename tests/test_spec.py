@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import fields
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from bounce import Binary, Bounce, Categorical, Integer, InvalidOption, InvalidSpec, MachineFailed, Ordinal, Real, Space
 from bounce.optimizer.options import Options
+from bounce.optimizer.planner import Planner
 from bounce.running.command import Command
 from bounce.running.evaluation import evaluate
 from bounce.running.imported import Imported
@@ -470,6 +472,21 @@ def test_the_example_explains_every_key_and_its_defaults_are_true(tmp_path: Path
         trial.point for trial in plain.ask(8)
     ]
     assert all(len(line) <= 110 for line in text.splitlines())
+
+
+def test_every_text_about_the_stages_says_what_the_default_method_does() -> None:
+    options = Options(budget=60)
+    flags = Planner(Space([Binary(f"x{i}") for i in range(21)]), options)
+    reals = Planner(Space([Real(f"x{i}", 0, 1) for i in range(21)]), options)
+    first, of_reals = flags.initial_dims, reals.initial_dims
+    assert flags.stages.schedule.budget_to_input == 21 / 2  # half of the number of variables
+    about = {f.name: f.metadata["help"] for f in fields(Options)}
+    page = Path(__file__).parents[1].joinpath("docs", "options.md").read_text(encoding="utf-8")
+    assert f"with more parameters {first}, or {of_reals} if every parameter is real" in example()
+    assert f"otherwise {first}, or {of_reals} if all are real" in about["initial_dims"]
+    assert f"otherwise {first}, or {of_reals} if every variable is real" in page
+    for text in (example(), about["budget_to_input"], page):
+        assert re.search(r"half of the budget,?\W+or half of the number of (parameters|variables)", text)
 
 
 def test_the_example_has_a_start_a_default_and_a_former_parameter(tmp_path: Path) -> None:
