@@ -6,6 +6,7 @@ A study is created only where a command asks for it, and its space changes only 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,7 +108,9 @@ def _had(opened: Study) -> set[str]:
     return had | {parameter.name for parameter in opened.space.parameters}
 
 
-def described_study(described: Spec, path: Path, options: dict[str, Any], *, change: bool = False) -> Study:
+def described_study(
+    described: Spec, path: Path, options: dict[str, Any], *, change: bool = False, quiet: bool = False
+) -> Study:
     """Create the study of a spec, or open it; with `change`, in the space that the spec has now."""
     from bounce.cli.words import unfit
     from bounce.errors import InvalidStudy
@@ -117,7 +120,11 @@ def described_study(described: Spec, path: Path, options: dict[str, Any], *, cha
     settings = described.settings | options
     if not path.exists() or path.stat().st_size == 0:
         described.refuse_unknown_fixed(())
-        opened = Study.open(path, space=described.space, **settings)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            opened = Study.open(path, space=described.space, **settings)
+        for warning in () if quiet else found:
+            print(f"bounce: {warning.message}", file=sys.stderr)
         opened.begin((), described.start)
         return opened
     opened = Study.open(path)
