@@ -623,6 +623,22 @@ def test_a_name_in_fixed_that_the_study_never_had_is_refused(bounce: Terminal) -
     assert fix("deep = true").code == 0  # which it had once
 
 
+def test_a_parameter_that_is_put_back_needs_a_value_only_for_the_trials_since(bounce: Terminal) -> None:
+    without = PARAMETERS.replace('\n[[parameters]]\nname = "deep"\ntype = "binary"\n', "")
+    back = without + '\n[[parameters]]\nname = "deep"\ntype = "binary"\n'
+    bounce("add", by_hand(bounce), write(bounce, PAST))
+    by_hand(bounce, parameters=without)
+    bounce("ask", "a.toml", "--change", "-n", "1")
+    by_hand(bounce, parameters=back)
+    assert refused(bounce("ask", "a.toml", "--change")).endswith(
+        "a.toml: 'deep' is back. Write its value in the trials since it was removed into its table, as default = ...: "
+        "those before have their own\n"
+    )
+    by_hand(bounce, parameters=back + "default = false\n")
+    assert bounce("ask", "a.toml", "--change", "--pending").code == 0
+    assert [trial["point"]["deep"] for trial in bounce.trials("a.db")] == [True, False, False]
+
+
 def test_a_run_continues_in_a_changed_space(bounce: Terminal) -> None:
     bounce.spec()
     bounce("run", "a.toml", "--quiet")

@@ -129,7 +129,8 @@ def described_study(
         return opened
     opened = Study.open(path)
     try:
-        described.refuse_unknown_fixed(_had(opened))
+        had = _had(opened)
+        described.refuse_unknown_fixed(had)
         if opened.space == described.space:
             if not opened.trials and not opened.history:
                 opened.begin((), described.start)  # the process that created the study was killed before this
@@ -139,10 +140,11 @@ def described_study(
             new = {parameter.name for parameter in described.space.parameters}
             defaults = {name: x for name, x in described.defaults.items() if (name in old) != (name in new)}
             for name in new - old - set(defaults):
-                raise InvalidStudy(
-                    f"{described.path}: {name!r} is new. Write its value in the trials so far into its table, "
-                    "as default = ..."
-                )
+                which = "is back. Write its value in the trials since it was removed"
+                kept = ": those before have their own"
+                if name not in had:
+                    which, kept = "is new. Write its value in the trials so far", ""
+                raise InvalidStudy(f"{described.path}: {name!r} {which} into its table, as default = ...{kept}")
             said = "; ".join(Changed(opened.space, described.space, defaults).sentences)
             if not change:
                 raise InvalidStudy(
