@@ -537,6 +537,13 @@ def test_a_file_of_results_that_is_not_there_is_said_to_be_missing(bounce: Termi
         assert f"{name}: the file cannot be read" in said.err
 
 
+def test_a_run_whose_budget_is_spent_has_succeeded(bounce: Terminal) -> None:
+    first = bounce("run", bounce.spec(), "--quiet")
+    again = bounce("run", "a.toml", "--quiet")
+    assert (again.code, again.out) == (0, first.out)
+    assert bounce("ask", "a.toml").code == 2
+
+
 def test_a_spent_budget_says_what_to_do(bounce: Terminal) -> None:
     bounce("ask", bounce.spec(command=None, budget=3), "-n", "9")
     said = bounce("ask", "a.db")
