@@ -195,10 +195,12 @@ def _corrected(space: Space, before: Mapping[str, Any], settings: Sequence[str])
     from bounce.errors import InvalidInput
     from bounce.spaces.leaves import flattened, folded, leaves
     from bounce.spec.cells import parsed
+    from bounce.trial import column
 
     if not settings:
         return None
-    parameters = {leaf.name: leaf for leaf in (*leaves(space), *space.parameters)}
+    given_by = (*leaves(space), *space.parameters)
+    parameters = {column(each.name): each for each in given_by} | {each.name: each for each in given_by}
     point, given = flattened(space, before), set[str]()
     for setting in settings:
         name, equals, text = setting.partition("=")
@@ -208,8 +210,9 @@ def _corrected(space: Space, before: Mapping[str, Any], settings: Sequence[str])
             raise InvalidInput(
                 f"--set takes NAME=VALUE with the name of a parameter ({', '.join(parameters)}), not {setting!r}"
             )
-        given.add(name)
-        point |= flattened(space, {name: parsed(parameters[name], text)})
+        parameter = parameters[name]
+        given.add(parameter.name)
+        point |= flattened(space, {parameter.name: parsed(parameter, text)})
     whole = folded(space, point)
     active = space.active_names(whole)
     return {name: x for name, x in whole.items() if name in active or name in given}
