@@ -295,6 +295,9 @@ def test_the_same_spec_can_be_written_in_several_ways(text: bytes, tmp_path: Pat
             6,
             "type 'categorical' has no key 'log'; its keys are name, type, choices",
         ),
+        (GOOD.replace("[[", "[").replace("]]", "]") + GOOD.split("\n\n")[1], 3, "parameters need double brackets"),
+        (GOOD + "[start]\nx = 0.5\n[start]\nx = 0.6", 8, "start need double brackets: one table [[start]] for each"),
+        (GOOD.replace("low = 0", "low = 2024-01-01"), 6, "'x': low must be a finite number, not 2024-01-01"),
         # objectives
         ("objective = 'a:b'\ncommand = ['ls']\n" + GOOD, 2, "a spec has an objective or a command, not both"),
         ("objective = 'nonsense'\n" + GOOD, 1, "objective must be 'module:function'"),

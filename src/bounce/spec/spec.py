@@ -154,7 +154,7 @@ def load(path: Path | str) -> Spec:
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _invalid_toml(path, error) from None
+        raise _invalid_toml(path, error, text) from None
     return _Document(path, document, lines_of(text)).spec()
 
 
@@ -181,7 +181,12 @@ def _text(path: Path) -> str:
         raise InvalidSpec(f"{_place(path, line)}: a spec must be UTF-8, but this line is not", line=line) from None
 
 
-def _invalid_toml(path: Path, error: Exception) -> InvalidSpec:
+def _invalid_toml(path: Path, error: Exception, text: str) -> InvalidSpec:
+    single = re.search(r"^[ \t]*\[[ \t]*(parameters|start)[ \t]*\]", text, re.MULTILINE)
+    if single is not None:
+        place = text.count("\n", 0, single.start()) + 1
+        sentence = f"{single[1]} need double brackets: one table [[{single[1]}]] for each"
+        return InvalidSpec(f"{_place(path, place)}: {sentence}", line=place)
     # Before Python 3.14, tomllib gives the line only in its message.
     found = re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", str(error), re.DOTALL)
     message, line = (found[1], int(found[2])) if found else (str(error), None)
