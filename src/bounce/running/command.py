@@ -202,7 +202,8 @@ class Command:
             return
         path = self.folder / program
         if not path.is_file():
-            raise InvalidOption(f"the program {str(path)!r} does not exist")
+            said = f"the program {program!r} does not exist: {str(path)!r} is a folder"
+            raise InvalidOption(said if path.is_dir() else f"the program {str(path)!r} does not exist")
         if not os.access(path, os.X_OK):
             raise InvalidOption(f"{str(path)!r} cannot be executed: make it executable with chmod +x")
 
@@ -223,11 +224,21 @@ class Command:
             sentence = f"the command could not be run: {said(error)}"
             if isinstance(error, OSError) and error.errno != errno.E2BIG:
                 # The program is missing, the disk is full, there are too many processes: so for every point.
-                hint = "; a script needs a first line such as #!/bin/sh" if error.errno == errno.ENOEXEC else ""
-                raise MachineFailed(sentence + hint) from error
+                raise MachineFailed(sentence + self._hint(error)) from error
             failure = EvaluationFailed(sentence)  # a value is too long for an argument, or cannot be one
             return Outcome.failed(str(failure), time.perf_counter() - start, failure)
         return Outcome(value, None, time.perf_counter() - start, constraints=beside, exact=False)
+
+    def _hint(self, error: OSError) -> str:
+        """Return what may be wrong with a script that cannot be started."""
+        assert self.folder is not None
+        program = self._templates[0].filled({})
+        found = self.folder / program if "/" in program else Path(shutil.which(program) or "")
+        if error.errno == errno.ENOEXEC:
+            return "; a script needs a first line such as #!/bin/sh"
+        if error.errno == errno.ENOENT and error.filename == program and found.is_file():
+            return "; it exists, but its first line names a program that does not"
+        return ""
 
     def stop(self) -> None:
         """Kill what this object is running, and fail every later evaluation."""
