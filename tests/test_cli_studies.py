@@ -537,6 +537,25 @@ def test_a_file_of_results_that_is_not_there_is_said_to_be_missing(bounce: Termi
         assert f"{name}: the file cannot be read" in said.err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("status", "empty.db"), "empty.db is empty: there is no study in it"),
+        (("plot", "none.jsonl"), "the trace none.jsonl does not exist"),
+        (("watch", "a.db", "--host", "999.1.1.1"), "Choose another --host"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_is_not_there_is_named(words: tuple[str, ...], said: str, bounce: Terminal) -> None:
+    bounce("ask", bounce.spec())
+    (bounce.folder / "empty.db").write_bytes(b"")
+    refused = bounce(*words)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert refused.err.startswith("bounce: ")
+    assert refused.err.endswith(f"{said}\n")
+    assert "Errno" not in refused.err
+
+
 def test_a_run_whose_budget_is_spent_has_succeeded(bounce: Terminal) -> None:
     first = bounce("run", bounce.spec(), "--quiet")
     again = bounce("run", "a.toml", "--quiet")

@@ -639,6 +639,24 @@ def test_a_parameter_that_is_put_back_needs_a_value_only_for_the_trials_since(bo
     assert [trial["point"]["deep"] for trial in bounce.trials("a.db")] == [True, False, False]
 
 
+def test_an_outcome_that_is_added_later_can_be_added_to_old_trials(bounce: Terminal) -> None:
+    by_hand(bounce)
+    bounce("ask", "a.toml", "-n", "1")
+    tell(bounce, "id,value\n0,1.5\n")
+    said = refused(bounce("correct", "a.db", "0", "--outcome", "ph=4"))
+    assert said == (
+        "bounce: the study has no outcomes, so 'ph' cannot be corrected. The spec names them, as in "
+        'outcomes = ["ph >= 3"]\n'
+    )
+    by_hand(bounce, outcomes=["ph >= 3"])
+    assert bounce("ask", "a.toml", "--change", "--pending").code == 0
+    assert refused(tell(bounce, "id,value,ph\n0,1.5,4\n")).endswith(
+        "trial 0 is already done without ph. To add it: bounce correct STUDY 0 --outcome ph=4.0\n"
+    )
+    assert bounce("correct", "a.db", "0", "--outcome", "ph=4").code == 0
+    assert tell(bounce, "id,value,ph\n0,1.5,4\n").out.startswith("0 stored, 1 unchanged")
+
+
 def test_a_run_continues_in_a_changed_space(bounce: Terminal) -> None:
     bounce.spec()
     bounce("run", "a.toml", "--quiet")

@@ -135,6 +135,7 @@ def test_results_are_read(table: str | bytes, told: list[Any], tmp_path: Path) -
             "lab.csv, row 3: the row has 3 fields, but the header has 2; where commas separate the columns, numbers",
         ),
         ("id,x,value\n0,1\n", "lab.csv, row 2: the row has 2 fields, but the header has 3"),
+        ("id,x,value\n0\n", "lab.csv, row 2: the row has 1 field, but the header has 3"),
         (
             'id,value\n0,"0,5"\n',
             "row 2: a value must be a finite number or 'failed', not '0,5': write a decimal point, 0.5",

@@ -183,6 +183,11 @@ def correct(
             name, _, given = text.rpartition("=")
             if not name.strip() or number(given) is None:
                 raise InvalidInput(f"--outcome takes NAME=NUMBER, such as strength=31.2, not {text!r}")
+            if not opened.space.limits:
+                raise InvalidInput(
+                    f"the study has no outcomes, so {name.strip()!r} cannot be corrected. The spec names them, as in "
+                    f'outcomes = ["{name.strip()} >= 3"]'
+                )
             beside = (beside or {}) | {name.strip(): number(given)}
         opened.correct(trial, right, point=point, sem=error, constraints=beside, reason=reason)
         same = known[trial] == next(found for found in opened.trials if found.id == trial)

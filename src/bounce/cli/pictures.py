@@ -103,6 +103,8 @@ def watch(
     It is served to this machine and updated every two seconds. Nothing can be changed from the browser. Ctrl-C ends it.
     """
     import sys
+    from errno import EADDRNOTAVAIL
+    from socket import gaierror
 
     from bounce.cli.target import path_of
     from bounce.errors import InvalidInput
@@ -113,7 +115,9 @@ def watch(
     try:
         server = Server((host, port), watched, [host])
     except (OSError, OverflowError) as error:  # the latter for a port above 65535
-        raise InvalidInput(f"cannot listen at {host}:{port}: {error}. Choose another --port") from None
+        other = "--host" if isinstance(error, gaierror) or getattr(error, "errno", None) == EADDRNOTAVAIL else "--port"
+        said = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"cannot listen at {host}:{port}: {said}. Choose another {other}") from None
     if host not in LOOPBACK:
         print(f"bounce: anyone who reaches {host} can read this study", file=sys.stderr)
     print(f"{server.url} shows {target}; Ctrl-C ends it", flush=True)

@@ -262,16 +262,20 @@ def plot(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the plot if it already exists.")] = False,
 ) -> None:
     """Plot the values of a study, or compare benchmark traces."""
+    from bounce.errors import InvalidInput
+
     check_plot(out, overwrite=overwrite)
     if all(target.suffix == ".jsonl" for target in targets):
         from bounce.paper.traces import read
         from bounce.report.plots import comparison
 
+        for target in targets:
+            if not target.exists():
+                raise InvalidInput(f"the trace {target} does not exist")
         traces = [read(target) for target in targets]
         with replacing(out) as part:
             comparison(traces, part)
     else:
-        from bounce.errors import InvalidInput
         from bounce.report.plots import convergence
 
         if len(targets) > 1:

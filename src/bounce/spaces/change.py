@@ -159,8 +159,10 @@ def _difference(old: Any, new: Any) -> str:
     if old.type in ("subset", "mixture", "permutation"):
         return f"{name} becomes {new!r} instead of {old!r}"
     if old.type in ("real", "integer"):
-        log = "" if old.log == new.log else f", {'with' if new.log else 'without'} a log scale"
-        return f"{name} ranges {_range(new)} instead of {_range(old).removeprefix('from ')}{log}"
+        parts = [f"ranges {_range(new)} instead of {_range(old).removeprefix('from ')}"]
+        parts = [] if _range(old) == _range(new) else parts
+        parts += [] if old.log == new.log else [f"{'gains' if new.log else 'loses'} its log scale"]
+        return f"{name} {' and '.join(parts)}"
     before, after = ([parameter.decode(code) for code in parameter.all_codes()] for parameter in (old, new))
     parts = [f"gains {_shown(value)}" for value in after if value not in before]
     parts += [f"loses {_shown(value)}" for value in before if value not in after]

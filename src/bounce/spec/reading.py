@@ -182,11 +182,13 @@ class Table(Rows):
             raise self._error(line, f"trial {trial.id} is already {sentence}")
         for name, measured in (outcome.constraints or {}).items():
             if trial.outcomes.get(name) != measured:
-                known = written(trial.outcomes.get(name))
+                known, what = f"without {name}", "add"
+                if name in trial.outcomes:
+                    known, what = f"with {name} = {written(trial.outcomes[name])}", "correct"
                 raise self._error(
                     line,
-                    f"trial {trial.id} is already {trial.state} with {name} = {known}. "
-                    f"To correct it: bounce correct STUDY {trial.id} --outcome {name}={written(measured)}",
+                    f"trial {trial.id} is already {trial.state} {known}. "
+                    f"To {what} it: bounce correct STUDY {trial.id} --outcome {name}={written(measured)}",
                 )
         if another_error:
             known = "no standard error" if trial.sem is None else f"the standard error {written(trial.sem)}"
