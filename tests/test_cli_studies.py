@@ -575,6 +575,23 @@ def test_a_spent_budget_says_what_to_do(bounce: Terminal) -> None:
     assert [trial["id"] for trial in json.loads(more.out)] == [3]
 
 
+def test_a_known_point_of_an_exhausted_space_is_measured_again(bounce: Terminal) -> None:
+    spec = bounce.spec(command=None, parameters='[[parameters]]\nname = "b"\ntype = "binary"\n')
+    bounce("ask", spec, "-n", "6")
+    (bounce.folder / "told.csv").write_text("id,value\n0,1\n1,2\n")
+    bounce("tell", spec, "told.csv")
+    said = bounce("ask", spec)
+    assert said.code == 2
+    assert said.err == (
+        "bounce: all 2 points of the space have been asked for. "
+        "To measure one of them again, queue it with bounce enqueue\n"
+    )
+    (bounce.folder / "again.csv").write_text("b\ntrue\n")
+    bounce("enqueue", spec, "again.csv")
+    (trial,) = json.loads(bounce("ask", spec, "--format", "json").out)
+    assert (trial["id"], trial["point"]) == (2, {"b": True})
+
+
 def test_a_space_of_few_points_is_exhausted_in_words(bounce: Terminal) -> None:
     spec = bounce.spec(command=None, parameters='[[parameters]]\nname = "b"\ntype = "binary"\n')
     assert len(json.loads(bounce("ask", spec, "-n", "6", "--format", "json").out)) == 2

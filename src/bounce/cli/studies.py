@@ -81,6 +81,8 @@ def ask(
                 said = "the budget is spent: raise it in the spec, then ask with the spec"
             if out:
                 said += f" ({out} pending: {shlex.join(['bounce', 'ask', '--pending', str(target)])} shows them)"
+            if error.reason == "space":
+                said += ". To measure one of them again, queue it with bounce enqueue"
             raise NothingToAsk(said, reason=error.reason) from None
         _print_trials(found, form, opened.space, to_fill=True)
         _say_what_is_repeated(found)
