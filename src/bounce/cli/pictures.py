@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bounce.report.content import Source
     from bounce.study.study import Study
 
+USUAL = 20  # parameters that are printed
 SHOWN = 10  # pairs that are printed
 LEAST = 0.005  # the share of a pair that is printed
 FRESH = 1.1  # times as many values make new importances
@@ -25,7 +26,12 @@ BAR = 20  # characters of a bar for all of the variance
 def importance(
     target: AnyPath,
     study: StudyPath = None,
-    most: Annotated[int, typer.Option("--most", "-n", min=1, metavar="N", help="Print this many parameters.")] = 20,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "--most", "-n", min=1, metavar="N", help="Print this many parameters. The default is 20, or all as JSON."
+        ),
+    ] = None,
     bins: Annotated[bool, typer.Option("--bins", help="Print also the bins of the search and their shares.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -35,7 +41,7 @@ def importance(
     from the data alone.
     """
     import json
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
 
     from bounce.errors import InvalidInput
     from bounce.optimizer.importance import POOR
@@ -45,9 +51,9 @@ def importance(
     if found is None:
         raise InvalidInput(f"{target} has too few different values: importances need at least 8 values")
     if as_json:
-        print(json.dumps(asdict(found)))
+        print(json.dumps(asdict(replace(found, parameters=found.parameters[:most]))))
         return
-    _print_parameters(found, most)
+    _print_parameters(found, most or USUAL)
     pairs = [pair for pair in found.pairs[:SHOWN] if pair.share >= LEAST]
     if pairs:
         print("\nthe strongest pairs: what two parameters do only together")
