@@ -761,6 +761,16 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(
     assert mine.read_text() == "mine"
 
 
+def test_a_parquet_file_that_cannot_be_written_has_its_own_name(
+    bounce: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    bounce("ask", bounce.spec())
+    monkeypatch.setattr(Path, "write_bytes", disk_full)
+    refused = bounce("export", "a.db", "out.parquet")
+    assert (refused.code, refused.err) == (2, "bounce: out.parquet cannot be written: No space left on device\n")
+
+
 def disk_full(*_: Any) -> Any:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -245,7 +245,7 @@ def export(
             found = flat_trials(opened.space, found)
     with replacing(out) as part:
         if out.suffix.lower() == ".parquet":
-            tables.to_parquet(found, part)
+            tables.to_parquet(found, part, called=out)
         else:
             write = tables.to_csv if out.suffix.lower() == ".csv" else tables.to_json
             part.write_bytes(write(found).encode())
