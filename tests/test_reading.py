@@ -547,7 +547,7 @@ def test_a_subset_to_try_is_given_as_a_whole_or_left_open() -> None:
     points, _ = Table("x,s.a,s.b,s.c,m.u\n1,yes,no,no,1\n1,,,,\n", space).points()
     assert points == [{"x": 1.0, "s": ["a"], "m": {"u": 1.0, "v": 0.0}}, {"x": 1.0}]
     for table in ("x,s.a,s.b,s.c\n1,yes,no,\n", "x,s.a,s.b\n1,yes,no\n", "s.a,s.b\nno,no\n"):
-        with pytest.raises(InvalidTell, match=r"row 2: 's' has some of its members, but 's\.c' is open: write"):
+        with pytest.raises(InvalidTell, match=r"row 2: 's' has cells for some members, but none for 's\.c': write"):
             Table(table, space, "starts.csv").points()
 
 

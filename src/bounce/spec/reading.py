@@ -271,8 +271,8 @@ class Table(Rows):
             if 0 < len(empty) < len(cells):
                 raise self._error(
                     line,
-                    f"{parameter.name!r} has some of its members, but {', '.join(map(repr, empty))} is open: write "
-                    "true or false for every member, or for none",
+                    f"{parameter.name!r} has cells for some members, but none for {', '.join(map(repr, empty))}: "
+                    "write true or false for all of them, or leave all empty",
                 )
 
     def _number(self, line: int, cell: str, otherwise: str = "") -> float:
