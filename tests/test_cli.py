@@ -12,7 +12,7 @@ import pytest
 from typer.main import get_command
 
 from bounce.cli import app, main
-from terminal import typed
+from terminal import ECHO, PARAMETERS, Terminal, typed
 
 COMMAND = [  # a shell's background jobs, and what they start, ignore Ctrl-C
     *(sys.executable, "-c"),
@@ -184,3 +184,51 @@ def test_help_loads_neither_numpy_nor_scipy(tmp_path: Path) -> None:
     code = "import sys, bounce.cli; print([m for m in ('numpy', 'scipy', 'matplotlib') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("retry", "a.db", "seven"), ("Invalid value for 'ID'", "not 'seven'")),
+        (("ask", "a.db", "-n", "0"), ("Invalid value for '-n'", "not '0'")),
+        (("ask", "a.db", "--format", "xml"), ("Invalid value for '--format'", "'xml' is not one of")),
+        (("ask",), ("Missing argument", "STUDY")),
+        (("ask", "a.db", "--bogus"), ("No such option", "--bogus")),
+        (("enqeue",), ("No such command 'enqeue'", "enqueue")),
+    ],
+)
+def test_words_that_cannot_be_are_refused_like_any_input(
+    words: tuple[str, ...],
+    said: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    refused = typed(words, monkeypatch, capsys, tmp_path)
+    assert (refused.code, refused.out) == (2, "")
+    usage, *_, last = refused.err.splitlines()
+    assert usage.startswith("Usage: ")
+    assert last.startswith(f"bounce: {said[0]}")
+    assert said[1] in last
+    assert not last.endswith(".")
+
+
+def test_a_command_alone_prints_its_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for words in ((), ("data",)):
+        said = typed(words, monkeypatch, capsys, tmp_path)
+        assert "Commands:" in said.out + said.err
+        assert "bounce: " not in said.out + said.err
+
+
+def test_a_warning_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    spec = Terminal(tmp_path, monkeypatch, capsys).spec
+    mixed = "\n[options]\ninitial_dims = 1\n" + PARAMETERS
+    for name, words in (("a", ("ask", "a.toml")), ("b", ("run", "b.toml", "--quiet"))):
+        spec(name, command=None if name == "a" else ECHO, parameters=mixed)
+        said = typed(words, monkeypatch, capsys, tmp_path)
+        raised = "bounce: initial_dims=1 is raised to 3: each kind of variable needs a bin\n"
+        assert (said.code, said.err) == (0, raised if name == "a" else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -22,6 +23,7 @@ import pytest
 
 from bounce import StorageFailed, Study
 from bounce.cli import running
+from bounce.paper.traces import FIELDS
 from bounce.study.lock import Lock
 from terminal import COMMAND, ECHO, PARAMETERS, Gate, Terminal
 
@@ -535,6 +537,32 @@ def test_a_file_of_results_that_is_not_there_is_said_to_be_missing(bounce: Termi
         assert f"{name}: the file cannot be read" in said.err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("status", "empty.db"), "empty.db is empty: there is no study in it"),
+        (("plot", "none.jsonl"), "the trace none.jsonl does not exist"),
+        (("watch", "a.db", "--host", "999.1.1.1"), "Choose another --host"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_is_not_there_is_named(words: tuple[str, ...], said: str, bounce: Terminal) -> None:
+    bounce("ask", bounce.spec())
+    (bounce.folder / "empty.db").write_bytes(b"")
+    refused = bounce(*words)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert refused.err.startswith("bounce: ")
+    assert refused.err.endswith(f"{said}\n")
+    assert "Errno" not in refused.err
+
+
+def test_a_run_whose_budget_is_spent_has_succeeded(bounce: Terminal) -> None:
+    first = bounce("run", bounce.spec(), "--quiet")
+    again = bounce("run", "a.toml", "--quiet")
+    assert (again.code, again.out) == (0, first.out)
+    assert bounce("ask", "a.toml").code == 2
+
+
 def test_a_spent_budget_says_what_to_do(bounce: Terminal) -> None:
     bounce("ask", bounce.spec(command=None, budget=3), "-n", "9")
     said = bounce("ask", "a.db")
@@ -545,6 +573,23 @@ def test_a_spent_budget_says_what_to_do(bounce: Terminal) -> None:
     )
     more = bounce("ask", bounce.spec(command=None, budget=4), "-n", "9", "--format", "json")
     assert [trial["id"] for trial in json.loads(more.out)] == [3]
+
+
+def test_a_known_point_of_an_exhausted_space_is_measured_again(bounce: Terminal) -> None:
+    spec = bounce.spec(command=None, parameters='[[parameters]]\nname = "b"\ntype = "binary"\n')
+    bounce("ask", spec, "-n", "6")
+    (bounce.folder / "told.csv").write_text("id,value\n0,1\n1,2\n")
+    bounce("tell", spec, "told.csv")
+    said = bounce("ask", spec)
+    assert said.code == 2
+    assert said.err == (
+        "bounce: all 2 points of the space have been asked for. "
+        "To measure one of them again, queue it with bounce enqueue\n"
+    )
+    (bounce.folder / "again.csv").write_text("b\ntrue\n")
+    bounce("enqueue", spec, "again.csv")
+    (trial,) = json.loads(bounce("ask", spec, "--format", "json").out)
+    assert (trial["id"], trial["point"]) == (2, {"b": True})
 
 
 def test_a_space_of_few_points_is_exhausted_in_words(bounce: Terminal) -> None:
@@ -684,6 +729,50 @@ def test_plot_draws_studies_of_any_name(bounce: Terminal) -> None:
     refused = bounce("plot", "a.db", "b.db")
     assert refused.code == 2
     assert "give one study, or one or more traces that end in .jsonl" in refused.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("export", "a.db", "out.csv"),
+        ("plot", "a.db", "--out", "out.svg"),
+        ("plot", "t.jsonl", "--out", "out.png"),
+        ("report", "a.db", "--out", "out.html"),
+    ],
+    ids=" ".join,
+)
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(
+    words: tuple[str, ...], bounce: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bounce("run", bounce.spec(), "--quiet")
+    rows = [dict.fromkeys(FIELDS, 1) | {"point": {}, "state": "done"} for _ in range(2)]
+    (bounce.folder / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out, mine = bounce.folder / words[-1], bounce.folder / "mine"
+    mine.write_text("mine")
+    out.symlink_to(mine)
+    before = sorted(bounce.folder.iterdir())
+    with monkeypatch.context() as full:
+        full.setattr(Path, "replace", disk_full)
+        refused = bounce(*words, "--overwrite")
+    assert (refused.code, refused.err) == (2, f"bounce: {out.name} cannot be written: No space left on device\n")
+    assert sorted(bounce.folder.iterdir()) == before
+    assert bounce(*words, "--overwrite").code == 0
+    assert not out.is_symlink()
+    assert mine.read_text() == "mine"
+
+
+def test_a_parquet_file_that_cannot_be_written_has_its_own_name(
+    bounce: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    bounce("ask", bounce.spec())
+    monkeypatch.setattr(Path, "write_bytes", disk_full)
+    refused = bounce("export", "a.db", "out.parquet")
+    assert (refused.code, refused.err) == (2, "bounce: out.parquet cannot be written: No space left on device\n")
+
+
+def disk_full(*_: Any) -> Any:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_plot_does_not_replace_a_picture_silently(bounce: Terminal) -> None:

@@ -182,6 +182,8 @@ def test_a_program_that_is_not_there_is_refused(tmp_path: Path, monkeypatch: pyt
     missing = Command(["./simulate"], folder=tmp_path)
     with pytest.raises(InvalidOption, match=r"the program '.*simulate' does not exist"):
         missing.check(SPACE)
+    with pytest.raises(InvalidOption, match=r"the program '\./' does not exist: '.*' is a folder"):
+        Command(["./", "x"], folder=tmp_path).check(SPACE)
     script.write_text("#!/bin/sh\necho 4\n")
     with pytest.raises(InvalidOption, match="cannot be executed: make it executable with chmod"):
         missing.check(SPACE)
@@ -437,6 +439,12 @@ def test_faults_of_the_machine_are_no_outcomes(tmp_path: Path, monkeypatch: pyte
     assert "PermissionError" in fault_of(Command(["./script"], folder=tmp_path))
     script.chmod(0o755)
     assert "a script needs a first line such as #!/bin/sh" in fault_of(Command(["./script"], folder=tmp_path))
+
+    script.write_text("#!/no/such/shell\n")
+    said = "; it exists, but its first line names a program that does not"
+    assert fault_of(Command(["./script"], folder=tmp_path)).endswith(said)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert fault_of(Command(["script"], folder=tmp_path)).endswith(said)
 
     def no_more(*_: object, **__: object) -> None:
         raise BlockingIOError(11, "Resource temporarily unavailable")

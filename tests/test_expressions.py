@@ -364,6 +364,8 @@ def _caret(message: str) -> str:
         ("x < 1 and `my nam` > 2", "`my nam` > 2", "did you mean `my name`"),
         ("x < 1 and w.real > 2", "w.real > 2", "an attribute is not allowed"),
         ("x < 1 and x[0] > 2", "x[0] > 2", "an index is not allowed"),
+        ("x <= 0,5", "0,5", "numbers have a decimal point: write 0.5, not 0,5"),
+        ("x == 1.5, y", "x == 1.5, y", "a tuple outside of 'in' is not allowed"),
         ("x < open('f')", "open('f')", "the functions are min, max, abs, sum, count"),
         ("'é' == s and x << 2 == 4", "x << 2 == 4", "operator is not allowed"),
         ("(x < 1) & (y < 2)", "(x < 1) & (y < 2)", "write 'and'"),

@@ -229,6 +229,8 @@ def test_the_command_prints_the_shares_and_changes_nothing(file: Path) -> None:
     document = json.loads(CliRunner().invoke(app, ["importance", str(file), "--json"]).output)
     assert len(document["parameters"]) == 5
     assert document["observations"] == 40
+    fewer = json.loads(CliRunner().invoke(app, ["importance", str(file), "--json", "-n", "2"]).output)
+    assert fewer["parameters"] == document["parameters"][:2]
 
 
 def test_the_command_refuses_a_study_without_values(tmp_path: Path) -> None:

@@ -517,6 +517,67 @@ def test_results_return_when_a_change_is_undone(tmp_path: Path) -> None:
         assert len(study.pending) == 2
 
 
+LAB = """
+[[parameters]]
+name = "t"
+type = "integer"
+low = 0
+high = {high}
+
+[[parameters]]
+name = "k"
+type = "categorical"
+choices = ["a", "b"]
+"""
+SOLVENT = '\n[[parameters]]\nname = "solvent"\ntype = "categorical"\nchoices = ["water", "ethanol"]\n'
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "after"),
+    [
+        ("", ["added", "added", "added"]),
+        ('\n[fixed]\nsolvent = "water"\n', ["added", "outside", "added"]),
+        ('\n[fixed]\nsolvent = "ethanol"\n', ["outside", "added", "outside"]),
+    ],
+)
+@pytest.mark.parametrize("together", [False, True])
+def test_a_trial_outside_returns_without_a_parameter_that_was_removed_or_fixed_at_its_value(
+    bounce: Terminal, meanwhile: str, after: list[str], together: bool
+) -> None:
+    def change(parameters: str) -> Said:
+        by_hand(bounce, parameters=parameters, direction="maximize")
+        said = bounce("ask", "a.toml", "--change", "--pending")
+        assert said.code == 0, said.err
+        return said
+
+    change(LAB.format(high=120) + SOLVENT)
+    bounce("add", "a.toml", write(bounce, "t,k,solvent,value\n10,a,water,1\n20,b,ethanol,2\n100,a,water,44\n"))
+    assert change(LAB.format(high=85) + SOLVENT).err.endswith("; 1 trial no longer fits and leaves the model\n")
+    assert bounce("status", "a.db").out.count("outside  1 trial that no longer fits the space\n") == 1
+    if not together:
+        change(LAB.format(high=85) + meanwhile)
+        assert states(bounce)[2] == "outside"
+    change(LAB.format(high=120) + meanwhile)
+    assert states(bounce) == after
+    best = {"added": 44.0, "outside": 2.0}[after[2]]
+    assert json.loads(bounce("best", "a.db", "--json").out)["best"]["value"] == best
+    change(LAB.format(high=119) + meanwhile)  # a value that contradicts a fixed one is remembered
+    assert states(bounce) == after
+    change(LAB.format(high=119) + SOLVENT.rstrip() + '\ndefault = "water"\n')
+    assert states(bounce) == ["added"] * 3
+    assert [trial["point"]["solvent"] for trial in bounce.trials("a.db")] == ["water", "ethanol", "water"]
+
+
+def test_a_value_that_was_removed_is_not_the_one_that_is_fixed(tmp_path: Path) -> None:
+    space = Space([Real("x", 0, 1), Categorical("kernel", ["rbf", "poly", "linear"])])
+    with Study.open(tmp_path / "a.db", space=space, budget=6, seed=0) as study:
+        study.add([{"x": 0.5, "kernel": "poly"}, {"x": 0.5, "kernel": "rbf"}], [1.0, 2.0])
+        study.change(Space([space.parameters[0], Categorical("kernel", ["rbf", "linear"])]))
+        study.change(Space([space.parameters[0]]), {"kernel": "rbf"})
+        study.change(Space([Real("x", 0, 2)]))
+        assert [trial.state for trial in study.trials] == ["outside", "added"]
+
+
 def test_a_frame_has_the_columns_of_both_spaces() -> None:
     pytest.importorskip("pandas")
     with Study.open(space=Space([Real("x", 0, 1), Binary("deep")]), budget=6, seed=0) as study:
@@ -538,6 +599,62 @@ def test_a_parameter_is_removed_or_fixed(bounce: Terminal) -> None:
     assert bounce("export", "a.db", "all.csv").code == 0
     rows = exported(bounce)
     assert [row["deep"] for row in rows] == ["", "false", ""]
+
+
+def test_a_name_in_fixed_that_the_study_never_had_is_refused(bounce: Terminal) -> None:
+    without = PARAMETERS.replace('\n[[parameters]]\nname = "deep"\ntype = "binary"\n', "")
+
+    def fix(text: str) -> Said:
+        by_hand(bounce, parameters=f"{without}\n[fixed]\n{text}\n")
+        return bounce("ask", "a.toml", "--change", "-n", "1")
+
+    assert refused(fix("deep = true")).endswith(
+        "a.toml, line 16: [fixed] has 'deep', which the study never had. Remove it from [fixed]\n"
+    )
+    assert not (bounce.folder / "a.db").exists()
+    by_hand(bounce)
+    bounce("ask", "a.toml")
+    assert refused(fix("depe = true")).endswith("which the study never had; did you mean 'deep'?\n")
+    assert refused(fix("deep = 'yes'")).endswith(
+        "a.toml, line 16: [fixed]: 'deep' must be True or False (or 1 or 0), not 'yes'\n"
+    )
+    assert bounce("history", "a.db").out == "nothing was changed by hand\n"
+    assert fix("deep = true").code == 0
+    assert fix("deep = true").code == 0  # which it had once
+
+
+def test_a_parameter_that_is_put_back_needs_a_value_only_for_the_trials_since(bounce: Terminal) -> None:
+    without = PARAMETERS.replace('\n[[parameters]]\nname = "deep"\ntype = "binary"\n', "")
+    back = without + '\n[[parameters]]\nname = "deep"\ntype = "binary"\n'
+    bounce("add", by_hand(bounce), write(bounce, PAST))
+    by_hand(bounce, parameters=without)
+    bounce("ask", "a.toml", "--change", "-n", "1")
+    by_hand(bounce, parameters=back)
+    assert refused(bounce("ask", "a.toml", "--change")).endswith(
+        "a.toml: 'deep' is back. Write its value in the trials since it was removed into its table, as default = ...: "
+        "those before have their own\n"
+    )
+    by_hand(bounce, parameters=back + "default = false\n")
+    assert bounce("ask", "a.toml", "--change", "--pending").code == 0
+    assert [trial["point"]["deep"] for trial in bounce.trials("a.db")] == [True, False, False]
+
+
+def test_an_outcome_that_is_added_later_can_be_added_to_old_trials(bounce: Terminal) -> None:
+    by_hand(bounce)
+    bounce("ask", "a.toml", "-n", "1")
+    tell(bounce, "id,value\n0,1.5\n")
+    said = refused(bounce("correct", "a.db", "0", "--outcome", "ph=4"))
+    assert said == (
+        "bounce: the study has no outcomes, so 'ph' cannot be corrected. The spec names them, as in "
+        'outcomes = ["ph >= 3"]\n'
+    )
+    by_hand(bounce, outcomes=["ph >= 3"])
+    assert bounce("ask", "a.toml", "--change", "--pending").code == 0
+    assert refused(tell(bounce, "id,value,ph\n0,1.5,4\n")).endswith(
+        "trial 0 is already done without ph. To add it: bounce correct STUDY 0 --outcome ph=4.0\n"
+    )
+    assert bounce("correct", "a.db", "0", "--outcome", "ph=4").code == 0
+    assert tell(bounce, "id,value,ph\n0,1.5,4\n").out.startswith("0 stored, 1 unchanged")
 
 
 def test_a_run_continues_in_a_changed_space(bounce: Terminal) -> None:
@@ -565,7 +682,9 @@ def test_parameters_named_like_columns_keep_their_values(bounce: Terminal) -> No
     assert bounce("add", "a.toml", table).out == "1 added; 6 left to ask\n"
     assert bounce("correct", "a.db", "0", "--set", "stir rate=301", "--set", "value=0.25", "--set", "note=a").code == 0
     assert bounce.trials("a.db")[0]["point"] == {"value": 0.25, "stir rate": 301, "note": "a"}
-    assert bounce("history", "a.db").out.endswith('value 0.5 -> 0.25, stir rate 300 -> 301, note "" -> "a"\n')
+    for named in ("point.value=0.75", "value=0.25"):  # as it is shown, and as the spec has it
+        assert bounce("correct", "a.db", "0", "--set", named).out.startswith("trial 0 is corrected")
+    assert 'value 0.5 -> 0.25, stir rate 300 -> 301, note "" -> "a"\n' in bounce("history", "a.db").out
     bounce("export", "a.db", "all.csv")
     assert bounce("add", "a.toml", "all.csv", "--again").out == "1 added; 6 left to ask\n"
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bounce import Binary, Bounce, Categorical, Integer, InvalidPoint, InvalidTell, Ordinal, Real, Space
 from bounce.optimizer.ledger import Outcome
+from bounce.spaces.composites import Mixture, Subset
 from bounce.spaces.parameters import Parameter
 from bounce.spec.cells import parsed
 from bounce.spec.reading import Table
@@ -134,6 +135,7 @@ def test_results_are_read(table: str | bytes, told: list[Any], tmp_path: Path) -
             "lab.csv, row 3: the row has 3 fields, but the header has 2; where commas separate the columns, numbers",
         ),
         ("id,x,value\n0,1\n", "lab.csv, row 2: the row has 2 fields, but the header has 3"),
+        ("id,x,value\n0\n", "lab.csv, row 2: the row has 1 field, but the header has 3"),
         (
             'id,value\n0,"0,5"\n',
             "row 2: a value must be a finite number or 'failed', not '0,5': write a decimal point, 0.5",
@@ -540,6 +542,15 @@ def test_points_to_try_with_a_mistake_are_refused(table: str, said: str) -> None
     assert str(caught.value).startswith(said)
 
 
+def test_a_subset_to_try_is_given_as_a_whole_or_left_open() -> None:
+    space = Space([Real("x", 0, 2), Subset("s", ["a", "b", "c"]), Mixture("m", ["u", "v"])])
+    points, _ = Table("x,s.a,s.b,s.c,m.u\n1,yes,no,no,1\n1,,,,\n", space).points()
+    assert points == [{"x": 1.0, "s": ["a"], "m": {"u": 1.0, "v": 0.0}}, {"x": 1.0}]
+    for table in ("x,s.a,s.b,s.c\n1,yes,no,\n", "x,s.a,s.b\n1,yes,no\n", "s.a,s.b\nno,no\n"):
+        with pytest.raises(InvalidTell, match=r"row 2: 's' has cells for some members, but none for 's\.c': write"):
+            Table(table, space, "starts.csv").points()
+
+
 # Cells
 
 
@@ -568,6 +579,12 @@ def test_points_to_try_with_a_mistake_are_refused(table: str, said: str) -> None
         (Categorical("c", [True, False, None]), "false", False),
         (Categorical("c", [True, False, None]), "null", None),
         (Categorical("c", [True, "1"]), "1", "1"),
+        *((Binary("b"), cell, True) for cell in ("WAHR", "Vrai", "VERDADERO", "VERO")),
+        *((Binary("b"), cell, False) for cell in ("FALSCH", "FAUX", "FALSO", "falso")),
+        (Categorical("c", [True, False, "auto"]), "WAHR", True),
+        (Categorical("c", [True, False, "auto"]), "FALSE", False),
+        (Categorical("c", [True, "WAHR"]), "WAHR", "WAHR"),
+        (Ordinal("o", ["FALSO", "VERO"]), "VERO", "VERO"),
         (Categorical("c", [2**60, 2**60 + 1]), str(2**60 + 1), 2**60 + 1),
     ],
     ids=repr,
@@ -593,6 +610,9 @@ def test_a_cell_stands_for_the_value_of_its_parameter(parameter: Parameter, cell
         (Ordinal("o", [0.1, 0.5, 2]), "0.3", "'o' must be one of 0.1, 0.5, 2, not '0.3'"),
         (Categorical("c", ["a", "b"]), "A", "'c' must be one of a, b, not 'A'"),
         (Categorical("c", ["a", "b"]), "", "'c' must be one of a, b, not ''"),
+        (Categorical("c", [True, "wahr"]), "WAHR", "'c' must be one of true, wahr, not 'WAHR'"),
+        (Categorical("c", [1, 0, None]), "WAHR", "'c' must be one of 1, 0, null, not 'WAHR'"),
+        (Categorical("c", ["a", None]), "FALSCH", "'c' must be one of a, null, not 'FALSCH'"),
         (Categorical("c", [True, False]), "1", "'c' must be one of true, false, not '1'"),
     ],
     ids=repr,

@@ -248,6 +248,39 @@ step = 0.05
 """
 
 
+def test_the_command_of_a_point_passes_on_what_is_only_in_an_argument_that_is_left_out(tmp_path: Path) -> None:
+    command = ["echo", "--mode={k}:{gamma}", "{on}"]
+    (tmp_path / "study.toml").write_text(
+        f"""
+budget = 9
+command = {json.dumps(command)}
+
+[[parameters]]
+name = "k"
+type = "categorical"
+choices = ["a", "b"]
+
+[[parameters]]
+name = "gamma"
+type = "real"
+low = 0
+high = 1
+when = {{ k = "a" }}
+
+[[parameters]]
+name = "on"
+type = "binary"
+on = "-o"
+"""
+    )
+    spec = load(tmp_path / "study.toml")
+    line = spec.command_line({"k": "a", "gamma": 0.5, "on": True}, tmp_path)
+    assert line == "echo --mode=a:0.5 -o"
+    without = spec.command_line({"k": "b", "on": True}, tmp_path)
+    assert without.startswith("printf ")
+    assert without.endswith(""" | BOUNCE_POINT='{"k": "b", "on": true}' echo -o""")
+
+
 def test_the_command_of_the_best_trial_repeats_its_value(bounce: Terminal, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "study.toml").write_text(STUDY)

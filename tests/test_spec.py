@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import fields
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from bounce import Binary, Bounce, Categorical, Integer, InvalidOption, InvalidSpec, MachineFailed, Ordinal, Real, Space
 from bounce.optimizer.options import Options
+from bounce.optimizer.planner import Planner
 from bounce.running.command import Command
 from bounce.running.evaluation import evaluate
 from bounce.running.imported import Imported
@@ -274,11 +276,28 @@ def test_the_same_spec_can_be_written_in_several_ways(text: bytes, tmp_path: Pat
                 ("[1, nan]", 5, f"{key} must be strings, finite numbers"),
             )
         ),
+        *(
+            (f"budget = 1\n[[parameters]]\nname = 'c'\ntype = '{kind}'\n{key} = {given}", line, f"'c': {key} {said}")
+            for kind, key in (
+                ("categorical", "choices"),
+                ("ordinal", "values"),
+                ("subset", "members"),
+                ("permutation", "items"),
+            )
+            for given, line, said in (
+                ("['x', 1,\n'1']", 6, "have 1 and '1', which look alike in a table: rename one"),
+                ("[true, 'true']", 5, "have true and 'true', which look alike in a table: rename one"),
+                ("['0.5', 0.5]", 5, "have '0.5' and 0.5, which look alike in a table: rename one"),
+            )
+        ),
         (
             "budget = 1\n[[parameters]]\nname = 'c'\ntype = 'categorical'\nchoices = [1, 2]\nlog = true",
             6,
             "type 'categorical' has no key 'log'; its keys are name, type, choices",
         ),
+        (GOOD.replace("[[", "[").replace("]]", "]") + GOOD.split("\n\n")[1], 3, "parameters need double brackets"),
+        (GOOD + "[start]\nx = 0.5\n[start]\nx = 0.6", 8, "start need double brackets: one table [[start]] for each"),
+        (GOOD.replace("low = 0", "low = 2024-01-01"), 6, "'x': low must be a finite number, not 2024-01-01"),
         # objectives
         ("objective = 'a:b'\ncommand = ['ls']\n" + GOOD, 2, "a spec has an objective or a command, not both"),
         ("objective = 'nonsense'\n" + GOOD, 1, "objective must be 'module:function'"),
@@ -456,6 +475,21 @@ def test_the_example_explains_every_key_and_its_defaults_are_true(tmp_path: Path
         trial.point for trial in plain.ask(8)
     ]
     assert all(len(line) <= 110 for line in text.splitlines())
+
+
+def test_every_text_about_the_stages_says_what_the_default_method_does() -> None:
+    options = Options(budget=60)
+    flags = Planner(Space([Binary(f"x{i}") for i in range(21)]), options)
+    reals = Planner(Space([Real(f"x{i}", 0, 1) for i in range(21)]), options)
+    first, of_reals = flags.initial_dims, reals.initial_dims
+    assert flags.stages.schedule.budget_to_input == 21 / 2  # half of the number of variables
+    about = {f.name: f.metadata["help"] for f in fields(Options)}
+    page = Path(__file__).parents[1].joinpath("docs", "options.md").read_text(encoding="utf-8")
+    assert f"with more parameters {first}, or {of_reals} if every parameter is real" in example()
+    assert f"otherwise {first}, or {of_reals} if all are real" in about["initial_dims"]
+    assert f"otherwise {first}, or {of_reals} if every variable is real" in page
+    for text in (example(), about["budget_to_input"], page):
+        assert re.search(r"half of the budget,?\W+or half of the number of (parameters|variables)", text)
 
 
 def test_the_example_has_a_start_a_default_and_a_former_parameter(tmp_path: Path) -> None:

@@ -282,6 +282,13 @@ def test_a_change_of_steps_keeps_what_still_fits() -> None:
     assert "with 2 digits after the point" in Change(fine, digits, {}).sentences[0]
 
 
+def test_a_change_of_the_scale_alone_says_nothing_of_the_range() -> None:
+    log, plain, wide = (Space([r]) for r in (Real("x", 0.1, 5, log=True), Real("x", 0.1, 5), Real("x", 0.1, 9)))
+    assert Change(log, plain, {}).sentences == ["x loses its log scale"]
+    assert Change(plain, log, {}).sentences == ["x gains its log scale"]
+    assert Change(log, wide, {}).sentences == ["x ranges from 0.1 to 9.0 instead of 0.1 to 5.0 and loses its log scale"]
+
+
 # Specs and sheets, from the command line
 
 PARAMETERS = """

@@ -22,13 +22,16 @@ The message is for people. A program reads the parts in parentheses, which are a
 
 from __future__ import annotations
 
+from datetime import date, time
 from typing import Literal
 
 
 def quoted(value: object) -> str:
-    """Return a value as a message shows it: true and false as in TOML and JSON, anything else as in Python."""
+    """Return a value as a message shows it: true, false and dates as in TOML, anything else as in Python."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(quoted, value))}]"
+    if isinstance(value, date | time):
+        return value.isoformat()
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 

@@ -11,12 +11,12 @@ import os
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from bounce.cli import audit, damage, knowledge, paper, pictures, problems, running, studies
-from bounce.cli.help import Command
+from bounce.cli.help import Command, WrongWords, refuse
 
 FAILED, BAD_INPUT, LOCKED, INTERRUPTED = 1, 2, 3, 130
 
@@ -86,7 +86,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # for names and paths that the terminal cannot show
     try:
         try:
-            app()
+            code = app(standalone_mode=False)
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -101,10 +101,14 @@ def main() -> None:
         sys.exit(FAILED)
     except OSError as error:  # a file that the user named, or a failed write
         _end(error, FAILED if error.filename is None else BAD_INPUT)
-    except SystemExit as end:
-        if end.code == INTERRUPTED:  # typer turns Ctrl-C into this
-            print("bounce: interrupted", file=sys.stderr)
-        raise
+    except WrongWords as error:
+        refuse(error)
+        sys.exit(BAD_INPUT)
+    except typer.Abort:
+        sys.exit(FAILED)
+    if code == INTERRUPTED:  # typer turns Ctrl-C into this
+        print("bounce: interrupted", file=sys.stderr)
+    sys.exit(code)
 
 
 def _open_streams() -> None:
@@ -118,7 +122,7 @@ def _open_streams() -> None:
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
-def _end(error: Exception, code: int) -> None:
+def _end(error: Exception, code: int) -> NoReturn:
     from bounce.text import printable
 
     print("bounce: " + "\n".join(map(printable, str(error).splitlines())), file=sys.stderr)

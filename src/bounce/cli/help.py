@@ -1,10 +1,29 @@
-"""Help texts: arguments by their names only, and an example for each command."""
+"""Help texts: arguments by their names only, and an example for each command. And what is wrong with given words."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
+import typer
 from typer.core import TyperCommand
+
+WrongWords: Any = typer.BadParameter.__base__
+"""What is raised for an option or an argument that cannot be; typer has no name for it."""
+
+
+def refuse(error: Any) -> None:
+    """Print the usage, and what is wrong in one line with the value received; without any words, the help."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return
+    if error.ctx is not None:
+        print(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", file=sys.stderr)
+    said = error.format_message().removesuffix(".").partition(", unable to parse")[0]
+    checks: list[Any] = getattr(error.__cause__, "errors", list)()  # of pydantic, whose messages lack the value
+    for given in [repr(check["input"]) for check in checks[:1]]:
+        said += "" if given in said else f", not {given}"
+    print(f"bounce: {said}", file=sys.stderr)
 
 
 class Command(TyperCommand):

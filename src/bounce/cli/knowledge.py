@@ -183,6 +183,11 @@ def correct(
             name, _, given = text.rpartition("=")
             if not name.strip() or number(given) is None:
                 raise InvalidInput(f"--outcome takes NAME=NUMBER, such as strength=31.2, not {text!r}")
+            if not opened.space.limits:
+                raise InvalidInput(
+                    f"the study has no outcomes, so {name.strip()!r} cannot be corrected. The spec names them, as in "
+                    f'outcomes = ["{name.strip()} >= 3"]'
+                )
             beside = (beside or {}) | {name.strip(): number(given)}
         opened.correct(trial, right, point=point, sem=error, constraints=beside, reason=reason)
         same = known[trial] == next(found for found in opened.trials if found.id == trial)
@@ -195,10 +200,12 @@ def _corrected(space: Space, before: Mapping[str, Any], settings: Sequence[str])
     from bounce.errors import InvalidInput
     from bounce.spaces.leaves import flattened, folded, leaves
     from bounce.spec.cells import parsed
+    from bounce.trial import column
 
     if not settings:
         return None
-    parameters = {leaf.name: leaf for leaf in (*leaves(space), *space.parameters)}
+    given_by = (*leaves(space), *space.parameters)
+    parameters = {column(each.name): each for each in given_by} | {each.name: each for each in given_by}
     point, given = flattened(space, before), set[str]()
     for setting in settings:
         name, equals, text = setting.partition("=")
@@ -208,8 +215,9 @@ def _corrected(space: Space, before: Mapping[str, Any], settings: Sequence[str])
             raise InvalidInput(
                 f"--set takes NAME=VALUE with the name of a parameter ({', '.join(parameters)}), not {setting!r}"
             )
-        given.add(name)
-        point |= flattened(space, {name: parsed(parameters[name], text)})
+        parameter = parameters[name]
+        given.add(parameter.name)
+        point |= flattened(space, {parameter.name: parsed(parameter, text)})
     whole = folded(space, point)
     active = space.active_names(whole)
     return {name: x for name, x in whole.items() if name in active or name in given}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -44,6 +45,21 @@ def check_folder(folder: Path) -> None:
         TemporaryFile(dir=folder).close()
     except OSError as error:
         raise InvalidInput(f"nothing can be written to the folder {str(folder)!r}: {error.strerror}") from None
+
+
+@contextmanager
+def replacing(out: Path) -> Iterator[Path]:
+    """Give the file to write in place of an output, which only a complete one replaces; name the output in errors."""
+    from bounce.errors import InvalidInput
+
+    part = out.with_name(f".{out.stem}.part{out.suffix}")  # the end of the name says the format
+    try:
+        yield part
+        part.replace(out)
+    except OSError as error:
+        raise InvalidInput(f"{out} cannot be written: {error.strerror or error}") from None
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def free_name(path: Path) -> Path:

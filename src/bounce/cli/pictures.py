@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bounce.report.content import Source
     from bounce.study.study import Study
 
+USUAL = 20  # parameters that are printed
 SHOWN = 10  # pairs that are printed
 LEAST = 0.005  # the share of a pair that is printed
 FRESH = 1.1  # times as many values make new importances
@@ -25,7 +26,12 @@ BAR = 20  # characters of a bar for all of the variance
 def importance(
     target: AnyPath,
     study: StudyPath = None,
-    most: Annotated[int, typer.Option("--most", "-n", min=1, metavar="N", help="Print this many parameters.")] = 20,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "--most", "-n", min=1, metavar="N", help="Print this many parameters. The default is 20, or all as JSON."
+        ),
+    ] = None,
     bins: Annotated[bool, typer.Option("--bins", help="Print also the bins of the search and their shares.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -35,7 +41,7 @@ def importance(
     from the data alone.
     """
     import json
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
 
     from bounce.errors import InvalidInput
     from bounce.optimizer.importance import POOR
@@ -45,9 +51,9 @@ def importance(
     if found is None:
         raise InvalidInput(f"{target} has too few different values: importances need at least 8 values")
     if as_json:
-        print(json.dumps(asdict(found)))
+        print(json.dumps(asdict(replace(found, parameters=found.parameters[:most]))))
         return
-    _print_parameters(found, most)
+    _print_parameters(found, most or USUAL)
     pairs = [pair for pair in found.pairs[:SHOWN] if pair.share >= LEAST]
     if pairs:
         print("\nthe strongest pairs: what two parameters do only together")
@@ -73,7 +79,7 @@ def report(
 
     It shows the progress, the best settings, what matters and all trials. It is one HTML file that needs no network.
     """
-    from bounce.cli.outputs import check_file
+    from bounce.cli.outputs import check_file, replacing
     from bounce.report.content import content
     from bounce.report.document import document
 
@@ -81,12 +87,8 @@ def report(
     check_file(place, (".html", ".htm"), overwrite=overwrite)
     with open_study(target, study) as opened:
         page = document(content(_source(target, study, opened), opened.importance()))
-    part = place.with_name(place.name + ".part")  # an existing page is replaced only by a complete one
-    try:
+    with replacing(place) as part:
         part.write_text(page, encoding="utf-8")
-        part.replace(place)
-    finally:
-        part.unlink(missing_ok=True)
     print(place)
 
 
@@ -107,6 +109,8 @@ def watch(
     It is served to this machine and updated every two seconds. Nothing can be changed from the browser. Ctrl-C ends it.
     """
     import sys
+    from errno import EADDRNOTAVAIL
+    from socket import gaierror
 
     from bounce.cli.target import path_of
     from bounce.errors import InvalidInput
@@ -117,7 +121,9 @@ def watch(
     try:
         server = Server((host, port), watched, [host])
     except (OSError, OverflowError) as error:  # the latter for a port above 65535
-        raise InvalidInput(f"cannot listen at {host}:{port}: {error}. Choose another --port") from None
+        other = "--host" if isinstance(error, gaierror) or getattr(error, "errno", None) == EADDRNOTAVAIL else "--port"
+        said = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"cannot listen at {host}:{port}: {said}. Choose another {other}") from None
     if host not in LOOPBACK:
         print(f"bounce: anyone who reaches {host} can read this study", file=sys.stderr)
     print(f"{server.url} shows {target}; Ctrl-C ends it", flush=True)

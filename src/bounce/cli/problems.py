@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bounce.cli.help import Command
-from bounce.cli.outputs import check_folder, check_plot, free_name
+from bounce.cli.outputs import check_folder, check_plot, free_name, replacing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,7 +63,8 @@ def demo(
     sequence = "".join("+" if on else "-" for on in result.best.point.values())
     print(f"best value {result.best.value:.6f} (merit factor {-result.best.value:.4f}; 8.17 is the best known)")
     print(f"best point {sequence}")
-    convergence(result.trials, plot, title=f"Bounce on LABS, 50 binary variables, seed {seed}")
+    with replacing(plot) as part:
+        convergence(result.trials, part, title=f"Bounce on LABS, 50 binary variables, seed {seed}")
     print(f"plot       {plot}")
 
 

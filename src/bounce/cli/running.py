@@ -86,7 +86,7 @@ def run(
     evaluator = _evaluator(described, path, dask=dask is not None)
     options = {} if method is None else {"method": method}
     connected = nullcontext() if dask is None else cluster(dask)
-    with connected as executor, described_study(described, path, options, change=change) as opened:
+    with connected as executor, described_study(described, path, options, change=change, quiet=quiet) as opened:
         if not quiet:
             say_unused_starts(described, opened)
         if retry_failed:

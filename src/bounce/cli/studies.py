@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bounce.cli.best import AsJson, print_command, print_recommendation, print_result
-from bounce.cli.outputs import check_plot
+from bounce.cli.outputs import check_file, check_plot, replacing
 from bounce.cli.target import AnyPath, Change, StudyPath, open_study
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ def ask(
                 said = "the budget is spent: raise it in the spec, then ask with the spec"
             if out:
                 said += f" ({out} pending: {shlex.join(['bounce', 'ask', '--pending', str(target)])} shows them)"
+            if error.reason == "space":
+                said += ". To measure one of them again, queue it with bounce enqueue"
             raise NothingToAsk(said, reason=error.reason) from None
         _print_trials(found, form, opened.space, to_fill=True)
         _say_what_is_repeated(found)
@@ -196,6 +198,7 @@ def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) ->
         limits = ", ".join(limit.text for limit in opened.space.limits)
         known = [trial for trial in opened.trials if trial.value is not None and trial.state != "outside"]
         held = sum(trial.feasible is True for trial in known)
+        outside = f"{count(s.outside, 'trial')} that no longer fit{'s' if s.outside == 1 else ''}"
     if as_json:
         print(json.dumps(asdict(s) | {"path": str(s.path)}))
         return
@@ -208,7 +211,7 @@ def status(target: AnyPath, study: StudyPath = None, as_json: AsJson = False) ->
         ("done", f"{s.done} of {s.planned}, {s.remaining} left to ask{exhausted}"),
         ("pending", f"{s.pending}, {s.queued} queued" if s.queued else str(s.pending)),
         *([("added", f"{s.added} results that were not asked for")] if s.added else []),
-        *([("outside", f"{s.outside} trials that no longer fit the space")] if s.outside else []),
+        *([("outside", f"{outside} the space")] if s.outside else []),
         ("failed", failed),
         ("best", best_of(s.best)),
         *([("feasible", f"{held} of {count(len(known), 'trial')} keep the limits: {limits}")] if limits else []),
@@ -232,8 +235,6 @@ def export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it already exists.")] = False,
 ) -> None:
     """Write all trials to a CSV, JSON or Parquet file."""
-    from bounce.cli.outputs import check_file
-    from bounce.errors import InvalidInput
     from bounce.spaces.leaves import flat_trials
     from bounce.spec import tables
 
@@ -242,18 +243,12 @@ def export(
         found = opened.trials
         if out.suffix.lower() != ".json":
             found = flat_trials(opened.space, found)
-    part = out.with_name(out.name + ".part")  # an existing file is replaced only by a complete one
-    try:
+    with replacing(out) as part:
         if out.suffix.lower() == ".parquet":
-            tables.to_parquet(found, part)
+            tables.to_parquet(found, part, called=out)
         else:
             write = tables.to_csv if out.suffix.lower() == ".csv" else tables.to_json
             part.write_bytes(write(found).encode())
-        part.replace(out)
-    except OSError as error:
-        raise InvalidInput(f"{out} cannot be written: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)
     print(f"{len(found)} trials written to {out}")
 
 
@@ -269,14 +264,20 @@ def plot(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the plot if it already exists.")] = False,
 ) -> None:
     """Plot the values of a study, or compare benchmark traces."""
+    from bounce.errors import InvalidInput
+
     check_plot(out, overwrite=overwrite)
     if all(target.suffix == ".jsonl" for target in targets):
         from bounce.paper.traces import read
         from bounce.report.plots import comparison
 
-        comparison([read(target) for target in targets], out)
+        for target in targets:
+            if not target.exists():
+                raise InvalidInput(f"the trace {target} does not exist")
+        traces = [read(target) for target in targets]
+        with replacing(out) as part:
+            comparison(traces, part)
     else:
-        from bounce.errors import InvalidInput
         from bounce.report.plots import convergence
 
         if len(targets) > 1:
@@ -285,7 +286,8 @@ def plot(
             maximize = opened.options["direction"] == "maximize"
             if opened.best is None:
                 raise InvalidInput(f"{targets[0]} has no values yet, so there is nothing to plot")
-            convergence(opened.trials, out, title=targets[0].stem, maximize=maximize)
+            with replacing(out) as part:
+                convergence(opened.trials, part, title=targets[0].stem, maximize=maximize)
     print(out)
 
 

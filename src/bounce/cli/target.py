@@ -6,6 +6,7 @@ A study is created only where a command asks for it, and its space changes only 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -100,31 +101,50 @@ def _next(described: Spec) -> str:
     return "ask" if described.objective is None and described.command is None else "run"
 
 
-def described_study(described: Spec, path: Path, options: dict[str, Any], *, change: bool = False) -> Study:
+def _had(opened: Study) -> set[str]:
+    """Return the names of all parameters that a study has had."""
+    earlier = [entry.before for entry in opened.history if entry.action == "change" and entry.before]
+    had = {parameter["name"] for space in earlier for parameter in space["parameters"]}
+    return had | {parameter.name for parameter in opened.space.parameters}
+
+
+def described_study(
+    described: Spec, path: Path, options: dict[str, Any], *, change: bool = False, quiet: bool = False
+) -> Study:
     """Create the study of a spec, or open it; with `change`, in the space that the spec has now."""
+    from bounce.cli.words import unfit
     from bounce.errors import InvalidStudy
     from bounce.spaces.change import Change as Changed
     from bounce.study.study import Study
 
     settings = described.settings | options
     if not path.exists() or path.stat().st_size == 0:
-        opened = Study.open(path, space=described.space, **settings)
+        described.refuse_unknown_fixed(())
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            opened = Study.open(path, space=described.space, **settings)
+        for warning in () if quiet else found:
+            print(f"bounce: {warning.message}", file=sys.stderr)
         opened.begin((), described.start)
         return opened
     opened = Study.open(path)
     try:
+        had = _had(opened)
+        described.refuse_unknown_fixed(had)
         if opened.space == described.space:
             if not opened.trials and not opened.history:
                 opened.begin((), described.start)  # the process that created the study was killed before this
         else:
+            described.check_fixed(opened.space.parameters)
             old = {parameter.name for parameter in opened.space.parameters}
             new = {parameter.name for parameter in described.space.parameters}
             defaults = {name: x for name, x in described.defaults.items() if (name in old) != (name in new)}
             for name in new - old - set(defaults):
-                raise InvalidStudy(
-                    f"{described.path}: {name!r} is new. Write its value in the trials so far into its table, "
-                    "as default = ..."
-                )
+                which = "is back. Write its value in the trials since it was removed"
+                kept = ": those before have their own"
+                if name not in had:
+                    which, kept = "is new. Write its value in the trials so far", ""
+                raise InvalidStudy(f"{described.path}: {name!r} {which} into its table, as default = ...{kept}")
             said = "; ".join(Changed(opened.space, described.space, defaults).sentences)
             if not change:
                 raise InvalidStudy(
@@ -133,7 +153,8 @@ def described_study(described: Spec, path: Path, options: dict[str, Any], *, cha
                     "old results stay where they fit"
                 )
             outside = opened.change(described.space, defaults)
-            left = f"; {len(outside)} trials no longer fit and leave the model" if outside else ""
+            leave = "leaves" if len(outside) == 1 else "leave"
+            left = f"; {unfit(len(outside))} and {leave} the model" if outside else ""
             print(f"bounce: changed: {said}{left}", file=sys.stderr)
     finally:
         opened.close()

@@ -40,8 +40,13 @@ def _space_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     said = Change(Space.from_dict(before), Space.from_dict(after), after["defaults"]).sentences
     outside = len(after["outside"])
     if outside:
-        said.append(f"{count(outside, 'trial')} no longer fit{'s' if outside == 1 else ''}")
+        said.append(unfit(outside))
     return "; ".join(said)
+
+
+def unfit(outside: int) -> str:
+    """Return how many trials a change of the space leaves outside."""
+    return f"{count(outside, 'trial')} no longer fit{'s' if outside == 1 else ''}"
 
 
 def _of_trial(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:

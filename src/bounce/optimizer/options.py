@@ -89,12 +89,13 @@ class Options:
     )
     initial_dims: int | None = _about(
         None,
-        "bins of the first stage; by default one for each of up to 20 variables, otherwise 5, or 2 if all are real",
+        "bins of the first stage; by default one for each of up to 20 variables, otherwise 20, or 2 if all are real",
     )
     new_bins: int = _about(2, "a bin is split into at most this many bins plus one")
     budget_to_input: int | None = _about(
         None,
-        "evaluations shared among the stages; by default half of the budget, at most as many as there are variables",
+        "evaluations shared among the stages; by default half of the budget, or half of the number of variables if "
+        "that is smaller",
     )
     low_sequency: bool = _about(False, "no random signs: for long runs of equal values in consecutive variables")
     trust_region: str = _about("bounce", "'bounce', or for comparisons 'baxus' or 'casmopolitan'")

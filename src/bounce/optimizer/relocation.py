@@ -30,16 +30,17 @@ def _codes(record: Record, change: Change) -> Codes | None:
     """Return the codes of a trial's point in the new space; None if it does not fit."""
     trial, space = record.trial, change.new
     point = None
-    if record.free:
+    if record.was is not None:
+        back = record.was != "withdrawn" and not change.contradicted(trial.point, record.free)
+        point = change.returned(trial.point) if back else None
+    elif record.free:
         point = change.known(trial.point, record.former)
-    elif record.was is None:
+    else:
         point = change.translated(trial.point, record.former)
-    elif record.was != "withdrawn":
-        point = change.returned(trial.point)
     if point is None:
         return None
     try:
-        codes = space.partial(point)[0] if record.free else space.encode([point])[0]
+        codes = space.partial(point)[0] if record.was is None and record.free else space.encode([point])[0]
     except InvalidPoint:
         return None
     if record.was is None and not record.free:
@@ -51,7 +52,7 @@ def _inside(record: Record, change: Change, codes: Codes) -> Record:
     trial, space = record.trial, change.new
     names = {parameter.name for parameter in space.parameters}
     known = {**record.former, **trial.point}
-    free = tuple(name for name in record.free if name in names)
+    free = tuple(name for name in record.free if name in names and record.was is None)
     fitted = {name: x for name, x in space.decode(codes[None])[0].items() if name not in free}
     fitting = replace(trial, point=fitted, state=record.was or trial.state)
     fitting = replace(fitting, feasible=feasible(space.limits, trial.outcomes))
@@ -67,4 +68,5 @@ def _outside(record: Record, change: Change) -> Record:
     left = replace(trial, state="outside", point=added | {**record.former, **trial.point})
     left = replace(left, feasible=feasible(space.limits, trial.outcomes))
     none = np.zeros(len(space))
-    return replace(record, trial=left, codes=none, was=was, told=None, asked_codes=None, former={}, free=())
+    fixed = change.contradicted(trial.point, () if record.was is None else record.free)
+    return replace(record, trial=left, codes=none, was=was, told=None, asked_codes=None, former={}, free=fixed)

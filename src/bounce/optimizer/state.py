@@ -41,7 +41,10 @@ class Record:
     former: Mapping[str, Scalar] = field(default_factory=dict)
     """Its values of parameters that the space no longer has."""
     free: tuple[str, ...] = ()
-    """The parameters that an enqueued point leaves open until it is asked for; their codes then mean nothing."""
+    """The parameters that an enqueued point leaves open until it is asked for; their codes then mean nothing.
+
+    Of a trial that was left outside, those that were fixed at another value than its own.
+    """
 
     @property
     def spent(self) -> bool:

@@ -157,19 +157,24 @@ class Command:
         absent |= {part for part, (owner, _) in self._owners.items() if owner in absent}
         return not absent or all(place.resolved(known)[1] not in absent for place in template.places)
 
-    def unnamed(self, names: Sequence[str]) -> list[str]:
+    def _used(self, point: Mapping[str, Any]) -> tuple[list[Template], set[str]]:
+        """Return the arguments for a point, without those that name an inactive parameter, and what they name."""
+        templates = [template for template in self._templates if self._is_active(template, point)]
+        known = self._known(point)
+        return templates, {place.resolved(known)[1] for template in templates for place in template.places}
+
+    def unnamed(self, point: Mapping[str, Any]) -> list[str]:
         """Return the parameters that no argument shows: the program reads them from its input, or not at all."""
-        named = self._named(dict.fromkeys((*names, *self.optional)))
-        shown = named | (set(self.flags) if FLAGS in named and FLAGS not in names else set())
+        _, named = self._used(point)
+        shown = named | (set(self.flags) if FLAGS in named and FLAGS not in point else set())
         shown |= {
             name for name, members in self.parts.items() if all(f"{name}.{member}" in named for member in members)
         }
-        return [name for name in names if name not in shown]
+        return [name for name in point if name not in shown]
 
     def filled(self, point: Mapping[str, Any]) -> list[str]:
         """Return the program and its arguments for a point; one that names an inactive parameter is left out."""
-        templates = [template for template in self._templates if self._is_active(template, point)]
-        named = {place.resolved(self._known(point))[1] for template in templates for place in template.places}
+        templates, named = self._used(point)
         texts = {name: flag["on" if point[name] else "off"] for name, flag in self.flags.items() if name in point}
         parts = {part: self._value(*owner, point) for part, owner in self._owners.items() if owner[0] in point}
         values: dict[str, Any] = {**parts, **point, **texts}
@@ -197,7 +202,8 @@ class Command:
             return
         path = self.folder / program
         if not path.is_file():
-            raise InvalidOption(f"the program {str(path)!r} does not exist")
+            said = f"the program {program!r} does not exist: {str(path)!r} is a folder"
+            raise InvalidOption(said if path.is_dir() else f"the program {str(path)!r} does not exist")
         if not os.access(path, os.X_OK):
             raise InvalidOption(f"{str(path)!r} cannot be executed: make it executable with chmod +x")
 
@@ -218,11 +224,21 @@ class Command:
             sentence = f"the command could not be run: {said(error)}"
             if isinstance(error, OSError) and error.errno != errno.E2BIG:
                 # The program is missing, the disk is full, there are too many processes: so for every point.
-                hint = "; a script needs a first line such as #!/bin/sh" if error.errno == errno.ENOEXEC else ""
-                raise MachineFailed(sentence + hint) from error
+                raise MachineFailed(sentence + self._hint(error)) from error
             failure = EvaluationFailed(sentence)  # a value is too long for an argument, or cannot be one
             return Outcome.failed(str(failure), time.perf_counter() - start, failure)
         return Outcome(value, None, time.perf_counter() - start, constraints=beside, exact=False)
+
+    def _hint(self, error: OSError) -> str:
+        """Return what may be wrong with a script that cannot be started."""
+        assert self.folder is not None
+        program = self._templates[0].filled({})
+        found = self.folder / program if "/" in program else Path(shutil.which(program) or "")
+        if error.errno == errno.ENOEXEC:
+            return "; a script needs a first line such as #!/bin/sh"
+        if error.errno == errno.ENOENT and error.filename == program and found.is_file():
+            return "; it exists, but its first line names a program that does not"
+        return ""
 
     def stop(self) -> None:
         """Kill what this object is running, and fail every later evaluation."""

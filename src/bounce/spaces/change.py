@@ -6,7 +6,7 @@ or get another type. A value that the new parameter does not take makes its poin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +57,7 @@ class Change:
 
         `former` are its values of parameters that an earlier change removed: they count again if these return.
         """
-        if self._contradicts_fixed(point):
+        if self.contradicted(point):
             return None
         known = self.defaults | dict(former) | dict(point)
         active = self.new.active_names(known)
@@ -65,7 +65,7 @@ class Change:
 
     def known(self, point: Mapping[str, Any], former: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return what the new space has of a point that leaves parameters open; None if one was fixed otherwise."""
-        if self._contradicts_fixed(point):
+        if self.contradicted(point):
             return None
         known = self.defaults | dict(former) | dict(point)
         return {p.name: known[p.name] for p in self.new.parameters if p.name in known}
@@ -80,20 +80,21 @@ class Change:
                 codes[start:stop] = before[slot[0] : slot[1]]
         return codes
 
-    def _contradicts_fixed(self, point: Mapping[str, Any]) -> bool:
-        """Return whether a point has another value than the one that a removed parameter was fixed at."""
+    def contradicted(self, point: Mapping[str, Any], before: Iterable[str] = ()) -> tuple[str, ...]:
+        """Return the removed parameters that were fixed at another value than a point has.
+
+        `before` are those of earlier changes; one that the new space has again no longer counts.
+        """
         new = {parameter.name for parameter in self.new.parameters}
         fixed = [p for p in self.old.parameters if p.name not in new and p.name in self.defaults and p.name in point]
-        return any(p.encode(point[p.name]) != p.encode(self.defaults[p.name]) for p in fixed)
+        found = [p.name for p in fixed if not _alike(p, point[p.name], self.defaults[p.name])]
+        return (*(name for name in before if name not in new), *found)
 
     def returned(self, point: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return a point that an earlier change left outside, in the new space; None if it has other parameters."""
-        new = {parameter.name for parameter in self.new.parameters}
+        """Return a point that an earlier change left outside, in the new space; None if it lacks a parameter."""
         known = self.defaults | dict(point)
-        if not point.keys() <= new or not self._needed(known) <= known.keys():
-            return None
-        active = self.new.active_names(known)
-        return {name: x for name, x in known.items() if name in active}
+        needed = self._needed(known)
+        return {name: known[name] for name in needed} if needed <= known.keys() else None
 
     def _needed(self, known: Mapping[str, Any]) -> frozenset[str]:
         try:
@@ -120,6 +121,14 @@ class Change:
         said += [f"{new_limits[name]} instead of {old_limits[name]}" for name in changed]
         said += [f"the limit {text} is removed" for name, text in old_limits.items() if name not in new_limits]
         return said or ["the order of the parameters changes"]
+
+
+def _alike(parameter: Any, one: Any, other: Any) -> bool:
+    """Return whether a value, which may be of an earlier space, is the same as one that a parameter takes."""
+    try:
+        return bool(parameter.encode(one) == parameter.encode(other))
+    except InvalidPoint:
+        return False
 
 
 def _shown(value: Any) -> str:
@@ -150,8 +159,10 @@ def _difference(old: Any, new: Any) -> str:
     if old.type in ("subset", "mixture", "permutation"):
         return f"{name} becomes {new!r} instead of {old!r}"
     if old.type in ("real", "integer"):
-        log = "" if old.log == new.log else f", {'with' if new.log else 'without'} a log scale"
-        return f"{name} ranges {_range(new)} instead of {_range(old).removeprefix('from ')}{log}"
+        parts = [f"ranges {_range(new)} instead of {_range(old).removeprefix('from ')}"]
+        parts = [] if _range(old) == _range(new) else parts
+        parts += [] if old.log == new.log else [f"{'gains' if new.log else 'loses'} its log scale"]
+        return f"{name} {' and '.join(parts)}"
     before, after = ([parameter.decode(code) for code in parameter.all_codes()] for parameter in (old, new))
     parts = [f"gains {_shown(value)}" for value in after if value not in before]
     parts += [f"loses {_shown(value)}" for value in before if value not in after]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 import unicodedata
 import warnings
 from collections.abc import Callable
@@ -165,6 +166,10 @@ class Reader:
         part = f"{tree.value.id}.{tree.attr}" if isinstance(tree, ast.Attribute) and _is_name(tree.value) else ""
         if part in self.names:
             raise self.source.wrong(self.source.at(tree), f"a name with a point in it goes in backquotes: `{part}`")
+        comma = re.search(r"\d+,\d+", self.source.text) if isinstance(tree, ast.Tuple) else None
+        if comma:
+            number = comma[0].replace(",", ".")
+            raise self.source.wrong(comma.start(), f"numbers have a decimal point: write {number}, not {comma[0]}")
         raise self.source.wrong(self.source.at(tree), f"{what} is not allowed; allowed are {ALLOWED}")
 
     def _joined(self, tree: ast.BoolOp, depth: int) -> Node:

@@ -17,14 +17,18 @@ from bounce.text import did_you_mean, number, written
 ROUNDED = 5.1e-6  # relative: numbers that agree in the six digits that spreadsheets and tables show
 CLOSE = 1e-4  # as a share of the range: in a narrow range, six digits tell settings apart
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:[.,'’\s]\d{3})+(?:[.,]\d*)?", re.ASCII)
-TRUE, FALSE = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0")
+# What spreadsheets make of true and false: in English, German, French, Spanish and Italian.
+WORDS = dict.fromkeys(("true", "wahr", "vrai", "verdadero", "vero"), True) | dict.fromkeys(
+    ("false", "falsch", "faux", "falso"), False
+)
+TRUTHS = WORDS | dict.fromkeys(("yes", "1", "1.0"), True) | dict.fromkeys(("no", "0", "0.0"), False)
 
 
 def parsed(parameter: Parameter, cell: str) -> Any:
     """Return the native value that a text stands for; refuse one that the parameter does not take."""
     if parameter.type == "binary":
-        if cell.lower() in TRUE + FALSE:
-            return cell.lower() in TRUE
+        if cell.lower() in TRUTHS:
+            return TRUTHS[cell.lower()]
         raise InvalidPoint(f"{parameter.name!r} must be true or false, not {cell!r}", parameter=parameter.name)
     if parameter.type in ("permutation", "subset", "mixture"):
         try:
@@ -43,6 +47,11 @@ def parsed(parameter: Parameter, cell: str) -> Any:
         if getattr(parameter, "steps", None) is not None:
             return parameter.decode(code)
         return int(found) if parameter.type == "integer" else found
+    return _choice(parameter, cell)
+
+
+def _choice(parameter: Parameter, cell: str) -> Any:
+    """Return the choice that a text stands for: first as it is written, then as a number or a truth value."""
     values = choices_of(parameter)
     for value in values:
         if written(value) == cell:
@@ -52,6 +61,10 @@ def parsed(parameter: Parameter, cell: str) -> Any:
         if found is not None and isinstance(value, int | float) and not isinstance(value, bool) and value == found:
             return value
     choices = [written(value) for value in values]
+    if cell.lower() in WORDS and cell.lower() not in [value.lower() for value in values if isinstance(value, str)]:
+        for value in values:
+            if value is WORDS[cell.lower()]:
+                return value
     raise InvalidPoint(
         f"{parameter.name!r} must be one of {', '.join(choices)}, not {cell!r}{did_you_mean(cell, choices)}",
         parameter=parameter.name,

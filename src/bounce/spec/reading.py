@@ -182,11 +182,13 @@ class Table(Rows):
             raise self._error(line, f"trial {trial.id} is already {sentence}")
         for name, measured in (outcome.constraints or {}).items():
             if trial.outcomes.get(name) != measured:
-                known = written(trial.outcomes.get(name))
+                known, what = f"without {name}", "add"
+                if name in trial.outcomes:
+                    known, what = f"with {name} = {written(trial.outcomes[name])}", "correct"
                 raise self._error(
                     line,
-                    f"trial {trial.id} is already {trial.state} with {name} = {known}. "
-                    f"To correct it: bounce correct STUDY {trial.id} --outcome {name}={written(measured)}",
+                    f"trial {trial.id} is already {trial.state} {known}. "
+                    f"To {what} it: bounce correct STUDY {trial.id} --outcome {name}={written(measured)}",
                 )
         if another_error:
             known = "no standard error" if trial.sem is None else f"the standard error {written(trial.sem)}"
@@ -245,7 +247,9 @@ class Table(Rows):
         for line, cells in self._rows(()):
             if cells.get("value", "").strip():
                 raise self._error(line, "a point to try has no value yet: bounce add takes results")
-            point = folded(self.space, self._settings(line, cells))
+            settings = self._settings(line, cells)
+            self._refuse_half_a_subset(line, settings)
+            point = folded(self.space, settings)
             try:
                 _, known, free = self.space.partial(point)
                 if not free:
@@ -256,6 +260,20 @@ class Table(Rows):
         if not found:
             raise self._error(None, "the table has no rows below the header")
         return [point for point, _ in found], [notes for _, notes in found]
+
+    def _refuse_half_a_subset(self, line: int, settings: Mapping[str, Any]) -> None:
+        """Refuse a point to try with only some members of a subset: the others may be open, or left out."""
+        for parameter in self.space.parameters:
+            if parameter.type != "subset":
+                continue
+            cells = [f"{parameter.name}.{member}" for member in parameter.members]
+            empty = [name for name in cells if name not in settings]
+            if 0 < len(empty) < len(cells):
+                raise self._error(
+                    line,
+                    f"{parameter.name!r} has cells for some members, but none for {', '.join(map(repr, empty))}: "
+                    "write true or false for all of them, or leave all empty",
+                )
 
     def _number(self, line: int, cell: str, otherwise: str = "") -> float:
         found = number(cell)

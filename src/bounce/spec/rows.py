@@ -113,8 +113,9 @@ class Rows:
             row = row if any(cell.strip() for cell in row[len(header) :]) else row[: len(header)]
             if len(row) != len(header):
                 commas = self._separator == "," and len(row) > len(header)
+                fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
                 hint = "; where commas separate the columns, numbers need a decimal point" if commas else ""
-                raise self._error(line, f"the row has {len(row)} fields, but the header has {len(header)}{hint}")
+                raise self._error(line, f"the row has {fields}, but the header has {len(header)}{hint}")
             cells = {name: cell for name, cell in zip(header, row, strict=True) if name}
             cells = {name: cell if name in self._parameters else cell.strip() for name, cell in cells.items()}
             if self._separator != ",":

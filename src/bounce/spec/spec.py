@@ -10,14 +10,14 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from bounce.errors import InvalidInput, InvalidSpace, InvalidSpec, quoted
+from bounce.errors import InvalidInput, InvalidPoint, InvalidSpace, InvalidSpec, quoted
 from bounce.optimizer.options import SYNONYMS, Options, whole
 from bounce.optimizer.stopping import StopWhen
 from bounce.running.command import Command, seconds
@@ -29,11 +29,13 @@ from bounce.spaces.space import Space
 from bounce.spec.positions import Path as Keys
 from bounce.spec.positions import lines_of
 from bounce.spec.shorthand import FLAGS, SEVERAL, spread
+from bounce.text import did_you_mean, written
 
 RUN = ("budget", "batch_size", "seed", "direction")  # options at the top of the file
 HOW = ("workers", "timeout", "max_failures", "stop_when")  # how evaluations run
 SPACE = ("parameters", "constraints", "outcomes")
 TOP = ("name", *RUN, *HOW, "objective", "command", "options", *SPACE, "start", "fixed")
+LISTS = ("values", "choices", "members", "items")  # keys whose entries are in the cells or the header of a table
 OPTIONS = tuple(f.name for f in fields(Options) if f.name not in RUN)
 LONGEST_NAME = 200  # bytes: a file name has at most 255, and suffixes are added to this one
 
@@ -59,6 +61,8 @@ class Spec:
     """Points to try first, perhaps partial."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Values for trials of another space: defaults of parameters, and values at which former ones are fixed."""
+    fixed: Mapping[str, int | None] = field(default_factory=dict, repr=False, compare=False)
+    """The names in [fixed], with their lines."""
     line: int | None = field(default=None, repr=False, compare=False)
     """The line of the objective or the command."""
 
@@ -97,6 +101,27 @@ class Spec:
         optional = tuple(parameter.name for parameter in self.space.parameters if parameter.when is not None)
         return Command(command, timeout, self.path.parent, logs, self.flags, optional, parts_of(self.space))
 
+    def refuse_unknown_fixed(self, had: Iterable[str]) -> None:
+        """Refuse a name in [fixed] that is not among the parameters that the study has had."""
+        known = sorted(set(had) - {parameter.name for parameter in self.space.parameters})
+        for name in self.fixed:
+            if name not in known:
+                hint = did_you_mean(name, known, ". Remove it from [fixed]")
+                self._refuse_fixed(name, f"[fixed] has {name!r}, which the study never had{hint}")
+
+    def check_fixed(self, former: Iterable[Parameter]) -> None:
+        """Refuse a value in [fixed] that its parameter, one of a former space, does not take."""
+        for parameter in former:
+            if parameter.name in self.fixed:
+                try:
+                    parameter.encode(self.defaults[parameter.name])
+                except InvalidPoint as error:
+                    self._refuse_fixed(parameter.name, f"[fixed]: {error}")
+
+    def _refuse_fixed(self, name: str, sentence: str) -> NoReturn:
+        line = self.fixed[name]
+        raise InvalidSpec(f"{_place(self.path, line)}: {sentence}", line=line) from None
+
     def command_line(self, point: Mapping[str, Any], here: Path) -> str:
         """Return the command for a point, as a line to paste into a shell in the folder `here`.
 
@@ -111,7 +136,7 @@ class Spec:
             )
         command = self._made(self.command)
         line = shlex.join(command.filled(point))
-        if command.unnamed(list(point)):
+        if command.unnamed(point):
             document = shlex.quote(json.dumps(point))
             line = f"printf '%s\\n' {document} | BOUNCE_POINT={document} {line}"
         return line if here == self.path.parent else f"cd {shlex.quote(str(self.path.parent))} && {line}"
@@ -129,7 +154,7 @@ def load(path: Path | str) -> Spec:
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _invalid_toml(path, error) from None
+        raise _invalid_toml(path, error, text) from None
     return _Document(path, document, lines_of(text)).spec()
 
 
@@ -156,7 +181,12 @@ def _text(path: Path) -> str:
         raise InvalidSpec(f"{_place(path, line)}: a spec must be UTF-8, but this line is not", line=line) from None
 
 
-def _invalid_toml(path: Path, error: Exception) -> InvalidSpec:
+def _invalid_toml(path: Path, error: Exception, text: str) -> InvalidSpec:
+    single = re.search(r"^[ \t]*\[[ \t]*(parameters|start)[ \t]*\]", text, re.MULTILINE)
+    if single is not None:
+        place = text.count("\n", 0, single.start()) + 1
+        sentence = f"{single[1]} need double brackets: one table [[{single[1]}]] for each"
+        return InvalidSpec(f"{_place(path, place)}: {sentence}", line=place)
     # Before Python 3.14, tomllib gives the line only in its message.
     found = re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", str(error), re.DOTALL)
     message, line = (found[1], int(found[2])) if found else (str(error), None)
@@ -214,6 +244,7 @@ class _Document:
             sentence = f"{table['name']!r}: {key} is an argument of the command, but the spec has no command"
             raise self.error(sentence, "parameters", place, key)
         what |= {"flags": flags, "start": self._start(space), "defaults": self._defaults(space)}
+        what["fixed"] = {name: self.lines.get(("fixed", name)) for name in document.get("fixed", {})}
         return Spec(self.path.absolute(), self._name(), space, options, **how, **what)
 
     def _refuse_unknown(self, table: Mapping[str, Any], allowed: Sequence[str], *where: str | int) -> None:
@@ -409,10 +440,23 @@ class _Document:
                     sentence = f"{name!r}: {key} must be strings, numbers or booleans, not {_toml_type(value)}"
                     raise self.error(sentence, *where, key, entry)
         try:
-            return parameter_from_dict({key: value for key, value in table.items() if key not in ("default", *FLAGS)})
+            made = parameter_from_dict({key: value for key, value in table.items() if key not in ("default", *FLAGS)})
         except InvalidSpace as error:
             at = [error.key] if error.key is not None and error.key in table else []
             raise self.error(str(error), *where, *at) from None
+        for key in LISTS:
+            if key in table:
+                self._refuse_alike(table[key], f"{name!r}: {key}", *where, key)
+        return made
+
+    def _refuse_alike(self, entries: Sequence[Any], what: str, *keys: str | int) -> None:
+        """Refuse distinct entries that a table would write alike, such as 1 and "1": it could not be read back."""
+        seen: dict[str, Any] = {}
+        for place, entry in enumerate(entries):
+            other = seen.setdefault(written(entry), entry)
+            if other is not entry:
+                sentence = f"{what} have {quoted(other)} and {quoted(entry)}, which look alike in a table: rename one"
+                raise self.error(sentence, *keys, place)
 
 
 def _split(command: str) -> str:

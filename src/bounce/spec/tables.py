@@ -50,8 +50,11 @@ def to_json(trials: Sequence[Trial]) -> str:
     return "[" + ",".join("\n" + json.dumps(asdict(trial)) for trial in trials) + "\n]\n"
 
 
-def to_parquet(trials: Sequence[Trial], path: Path) -> None:
-    """Write trials as a Parquet file; a column with both numbers and strings becomes strings."""
+def to_parquet(trials: Sequence[Trial], path: Path, *, called: Path | None = None) -> None:
+    """Write trials as a Parquet file, which errors may call otherwise.
+
+    A column with both numbers and strings becomes strings.
+    """
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -79,7 +82,8 @@ def to_parquet(trials: Sequence[Trial], path: Path) -> None:
         pq.write_table(pa.table(arrays), content)
         path.write_bytes(content.getvalue())
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} cannot be written: {error}") from None
+        said = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"{called or path} cannot be written: {said}") from None
 
 
 def _points(trials: Sequence[Trial]) -> dict[str, list[Any]]:
