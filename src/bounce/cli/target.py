@@ -80,7 +80,7 @@ def path_of(target: Path, study: Path | None) -> Path:
     from bounce.spec.spec import load
 
     path = place(load(target), study) if target.suffix.lower() == ".toml" else target
-    if not path.is_file():
+    if not path.exists():
         raise InvalidStudy(f"the study {path} does not exist")
     return path
 

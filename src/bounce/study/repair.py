@@ -27,6 +27,7 @@ from bounce.spaces.space import Space
 from bounce.study import database, rows, schema
 from bounce.study.history import Entry
 from bounce.study.keeper import Keeper
+from bounce.study.place import followed
 from bounce.study.storage import BOTH, CHANGING, FIXED, JSON, PLAIN, Storage
 from bounce.trial import Trial
 
@@ -117,9 +118,9 @@ def repair(path: Path, out: Path) -> Repaired:
     Trials keep their ids and states. If only the history is damaged, the new study is the old one. If the position of
     the algorithm is damaged, the search begins again with all results that are intact.
     """
-    if out.exists():
+    if followed(out).exists():
         raise InvalidInput(f"{out} already exists: choose another name")
-    saved = _salvaged(path)
+    saved = _salvaged(followed(path))
     if saved is None:
         raise InvalidStudy(f"{path} cannot be repaired: its parameters or its options are lost")
     optimizer, exact = saved.optimizer()

@@ -29,6 +29,7 @@ from bounce.spaces.space import Space
 from bounce.study.agreement import first_optimizer, larger_budget
 from bounce.study.history import Entry
 from bounce.study.keeper import Keeper
+from bounce.study.place import is_free, named
 from bounce.study.view import View
 from bounce.trial import Result, Trial
 
@@ -64,10 +65,10 @@ class Study(View):
         The space and options must agree with the stored ones, except for a larger budget, which extends the run.
         Without a path the study is kept in memory only.
         """
-        file = None if path is None else Path(path)
+        file = None if path is None else named(path)
         given: dict[str, Any] = dict(options) if budget is None else {"budget": budget, **options}
         first = None
-        if file is None or not file.exists() or file.stat().st_size == 0:
+        if file is None or is_free(file):
             first = first_optimizer(file, space, given)  # refuses bad options before a file is made
         study = cls(Keeper(file, first, space))
         try:
