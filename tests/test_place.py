@@ -107,3 +107,13 @@ def test_a_path_that_the_system_refuses_is_a_sentence(tmp_path: Path) -> None:
         with pytest.raises(InvalidStudy, match=said) as error:
             Study.open(path, space=mixed(), **OPTIONS)
         assert str(error.value).startswith(f"the study {path} cannot be opened: ")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_an_empty_file_keeps_its_permissions(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "a.db"
+    path.touch()
+    path.chmod(mode)
+    with Study.open(path, space=mixed(), **OPTIONS) as study:
+        study.run(value)
+    assert path.stat().st_mode & 0o777 == mode

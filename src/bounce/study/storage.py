@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import stat
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -166,6 +167,9 @@ class Storage:
             database.refuse_what_does_not_belong(self.file)
             for suffix in ("", "-journal"):
                 database.beside(new, suffix).unlink(missing_ok=True)  # of a process that was killed
+            if self.file.exists():  # an empty file, whose permissions the user has chosen
+                new.touch(0o600)
+                new.chmod(stat.S_IMODE(self.file.stat().st_mode))
             with closing(database.for_writing(new)) as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 connection.execute(f"PRAGMA application_id = {schema.APPLICATION}")
