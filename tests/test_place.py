@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bounce import InvalidOption, InvalidStudy, Study, StudyLocked
+from bounce import InvalidOption, InvalidStudy, Study, StudyLocked, minimize
 from objectives import mixed, value
 from terminal import Terminal
 
@@ -117,3 +117,10 @@ def test_an_empty_file_keeps_its_permissions(tmp_path: Path, mode: int) -> None:
     with Study.open(path, space=mixed(), **OPTIONS) as study:
         study.run(value)
     assert path.stat().st_mode & 0o777 == mode
+
+
+@pytest.mark.parametrize("logs", [5, b"logs", "", "a\0b"])
+def test_what_cannot_name_a_folder_of_logs_is_refused(logs: Any) -> None:
+    with pytest.raises(InvalidOption, match="logs must be the name of a folder, such as 'logs', not") as error:
+        minimize(value, mixed(), 3, logs=logs)
+    assert error.value.option == "logs"

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from bounce.errors import BounceError, InvalidOption, StudyLocked
@@ -31,6 +30,7 @@ from bounce.study.history import Entry
 from bounce.study.keeper import Keeper
 from bounce.study.place import is_free, named
 from bounce.study.view import View
+from bounce.text import as_path
 from bounce.trial import Result, Trial
 
 logger = logging.getLogger("bounce")
@@ -412,4 +412,7 @@ def _evaluator(objective: Objective | Evaluator, logs: str | os.PathLike[str] | 
         return copy(objective)  # an evaluator that was stopped stays stopped, so each run has its own
     if not callable(objective):
         raise InvalidOption(f"objective must be a function of a point, not {objective!r}", option="objective")
-    return Function(objective, None if logs is None else Path(logs).absolute())
+    folder = None if logs is None else as_path(logs)
+    if logs is not None and folder is None:
+        raise InvalidOption(f"logs must be the name of a folder, such as 'logs', not {logs!r}", option="logs")
+    return Function(objective, None if folder is None else folder.absolute())
