@@ -20,7 +20,7 @@ from bounce.optimizer.options import RunOptions, shows_options, whole
 from bounce.optimizer.stopping import StopWhen
 from bounce.running.command import seconds as checked_seconds
 from bounce.running.evaluation import Evaluator, Function, Objective, Outcome
-from bounce.running.executors import executor_for
+from bounce.running.executors import checked_executor, executor_for
 from bounce.running.recorder import ALIKE
 from bounce.running.run import Plan, Run, checked_callbacks
 from bounce.spaces.change import Change
@@ -331,7 +331,7 @@ class Study(View):
                 )
         if not isinstance(progress, bool):
             raise InvalidOption(f"progress must be True or False, not {progress!r}", option="progress")
-        used = executor_for(evaluator, workers, timeout) if executor is None else executor
+        used = executor_for(evaluator, workers, timeout) if executor is None else checked_executor(executor)
         try:
             self._evaluate(evaluator, used, plan, progress=progress)
         finally:
