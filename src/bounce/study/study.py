@@ -377,7 +377,8 @@ class Study(View):
         """End this object's run in order, from a callback, the objective or another thread.
 
         No further evaluation begins. The run waits for those in flight, records them and returns its result. The next
-        run continues from there. Nothing happens if no run is under way.
+        run continues from there. Nothing happens if this object is not running the study, even if another object or
+        another process is: that process ends its run after the signal of Ctrl-C.
         """
         run = self._run
         if run is not None:
