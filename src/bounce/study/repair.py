@@ -13,7 +13,7 @@ from bounce.optimizer.bounce import Bounce
 from bounce.study.history import Entry
 from bounce.study.keeper import Keeper
 from bounce.study.place import followed
-from bounce.study.salvage import salvaged
+from bounce.study.salvage import Lost, salvaged
 from bounce.study.storage import Storage
 
 
@@ -46,10 +46,14 @@ class Repaired:
     path: Path
     exact: bool
     """Whether the run continues as if nothing had happened."""
+    again: bool
+    """Whether the search begins again, since its position is lost."""
     saved: int
     """How many trials were saved."""
-    lost: list[int]
-    """The ids of trials that could not be read."""
+    lost: Lost
+    """The trials that could not be read."""
+    lost_history: Lost
+    """The changes in the history that could not be read."""
 
 
 def repair(path: Path, out: Path) -> Repaired:
@@ -63,10 +67,11 @@ def repair(path: Path, out: Path) -> Repaired:
     saved = salvaged(followed(path))
     if saved is None:
         raise InvalidStudy(f"{path} cannot be repaired: its parameters or its options are lost")
-    optimizer, exact = saved.optimizer()
-    note = Entry.now("repair", after={"from": str(path), "lost": saved.lost})
-    _write(optimizer, out, [*saved.history, note])
-    return Repaired(out, exact, len(saved.trials), saved.lost)
+    optimizer, there = saved.optimizer()
+    said = {"from": str(path), "lost": saved.lost.ids, "lost_history": saved.lost_history.ids}
+    _write(optimizer, out, [*saved.history.values(), Entry.now("repair", after=said)])
+    exact = there and saved.lost == Lost([], certain=True)
+    return Repaired(out, exact, not there, len(saved.trials), saved.lost, saved.lost_history)
 
 
 def _write(optimizer: Bounce, out: Path, entries: list[Entry]) -> None:

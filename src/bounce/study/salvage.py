@@ -10,11 +10,11 @@ import json
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from bounce.optimizer.state import Record
 from bounce.optimizer.upgrades import upgraded, upgraded_trial
 from bounce.spaces.space import Space
 from bounce.study import database, rows, schema
+from bounce.study.digest import total
 from bounce.study.history import Entry
 from bounce.study.storage import BOTH, CHANGING, FIXED, JSON, PLAIN
 from bounce.trial import Trial
@@ -32,6 +33,16 @@ from bounce.trial import Trial
 MISSES = 1000  # ids in a row without a readable trial, after which no more are expected
 MOST = 10**7  # ids at most: a damaged one may be any number
 FATAL = (sqlite3.Error, rows.Unfit, InvalidInput, KeyError, TypeError, ValueError, OverflowError, RecursionError)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The rows of a table that were there and could not be read."""
+
+    ids: list[int]
+    certain: bool
+    """Whether these are all; otherwise newer ones may be lost too."""
 
 
 @dataclass
@@ -43,20 +54,23 @@ class Saved:
     head: dict[str, Any] | None = None
     """The optimizer's own documents, if they are intact."""
     trials: dict[int, dict[str, Any]] = field(default_factory=dict)
-    history: list[Entry] = field(default_factory=list)
-    lost: list[int] = field(default_factory=list)
-    """The ids of trials that were there and could not be read."""
+    history: dict[int, Entry] = field(default_factory=dict)
+    lost: Lost = Lost([], True)
+    """Of the trials."""
+    lost_history: Lost = Lost([], True)
+    sums: dict[str, Any] = field(default_factory=dict)
+    """The sums of the digests of each table, as the study's row has them."""
 
     def optimizer(self) -> tuple[Bounce, bool]:
-        """Return an optimizer with the same trials, and whether it is the one that was there.
+        """Return an optimizer with the same trials, and whether it stands where the one stood that was there.
 
         The ids stay what they were: a trial that is lost keeps its place, outside the space.
         """
-        n = max([*self.trials, *self.lost], default=-1) + 1
+        n = max([*self.trials, *self.lost.ids], default=-1) + 1
         trials = [self.trials.get(i) or _placeholder(i, self.space) for i in range(n)]
         if self.head is not None:
             with suppress(*FATAL):
-                return Bounce.from_state_dict(self.head | {"trials": trials}), not self.lost
+                return Bounce.from_state_dict(self.head | {"trials": trials}), True
         first = Bounce(self.space, **self.options).state_dict()
         first["head"]["design"]["used"] = first["head"]["design"]["size"]
         first["tells"] = 1 + max((trial["told"] for trial in trials if trial["told"] is not None), default=-1)
@@ -93,14 +107,19 @@ def salvaged(path: Path) -> Saved | None:
     """Return what is intact in a study; None if its space or its options are lost."""
     with _copy(path) as connection:
         try:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            version = version if 0 < version <= len(schema.MIGRATIONS) else len(schema.MIGRATIONS)
+            version = _version(connection)
             saved = _head(connection, version)
-            _take_trials(connection, version, saved)
             _take_history(connection, version, saved)
+            _take_trials(connection, version, saved)
         except FATAL:
             return None
     return saved
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    """Return the version of the tables; a damaged one counts as this release's."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return version if 0 < version <= len(schema.MIGRATIONS) else len(schema.MIGRATIONS)
 
 
 def _head(connection: sqlite3.Connection, version: int) -> Saved:
@@ -113,7 +132,8 @@ def _head(connection: sqlite3.Connection, version: int) -> Saved:
     state = {name: row[name] if name in PLAIN else _loaded(row[name]) for name in (*FIXED, *CHANGING)}
     state = dict(upgraded({**state, "trials": []}))
     optimizer = Bounce(Space.from_dict(state["space"]), **state["options"])  # refuses what does not fit
-    return Saved(optimizer.space, optimizer.options, state | {"version": VERSION} if whole else None)
+    sums = {table: row.get(f"{table}_digest") for table in ("trials", "history")}
+    return Saved(optimizer.space, optimizer.options, state | {"version": VERSION} if whole else None, sums=sums)
 
 
 def _loaded(text: Any) -> Any:
@@ -121,16 +141,31 @@ def _loaded(text: Any) -> Any:
 
 
 def _take_trials(connection: sqlite3.Connection, version: int, saved: Saved) -> None:
-    """Read the trials that are intact, one by one, since a damaged page hides only some of them."""
-    last = _last(connection, "trials")
-    i = misses = 0
+    """Read the trials that are intact, and find out which ones are lost."""
+    named = [i for entry in saved.history.values() for i in _named(entry)]
+    last = min(max([*named, _last(connection, "trials")], default=-1), MOST)
+    saved.trials = _each(0, last, lambda i: _trial(connection, version, i, saved))
+    saved.lost = _lost(connection, saved, "trials", range(last + 1), saved.trials)
+
+
+def _take_history(connection: sqlite3.Connection, version: int, saved: Saved) -> None:
+    """Read the changes that are intact, and find out which ones are lost; the first format had no history."""
+    if version > 1:
+        last = _last(connection, "history")
+        saved.history = _each(1, last, lambda i: _entry(connection, version, i))
+        saved.lost_history = _lost(connection, saved, "history", range(1, last + 1), saved.history)
+
+
+def _each(first: int, last: int, read: Callable[[int], T | None]) -> dict[int, T]:
+    """Read the rows of a table that are intact, one by one, since a damaged page hides only some of them."""
+    found, misses, i = dict[int, T](), 0, first
     while misses < MISSES or i <= last:
-        trial = _trial(connection, version, i, saved)
-        misses = misses + 1 if trial is None else 0
-        if trial is not None:
-            saved.trials[i] = trial
+        row = read(i)
+        misses = misses + 1 if row is None else 0
+        if row is not None:
+            found[i] = row
         i += 1
-    saved.lost = sorted(set(range(max([last, *saved.trials]) + 1)) - set(saved.trials))
+    return found
 
 
 def _last(connection: sqlite3.Connection, table: str) -> int:
@@ -139,6 +174,58 @@ def _last(connection: sqlite3.Connection, table: str) -> int:
         (last,) = connection.execute(f"SELECT max(id) FROM {table}").fetchone()
         return min(last, MOST) if isinstance(last, int) else -1
     return -1
+
+
+def _named(entry: Entry) -> list[int]:
+    """Return trials that a change is about, which were there."""
+    after = entry.after if isinstance(entry.after, dict) else {}
+    return [i for i in (entry.trial, *after.get("trials", ())) if isinstance(i, int)]
+
+
+def _lost(connection: sqlite3.Connection, saved: Saved, table: str, known: range, found: Collection[int]) -> Lost:
+    """Return which rows of a table are lost: gaps between the others, and what came after them as far as is known.
+
+    The digests of all rows add up to the sum in the study's row only if no row is missing. If they do not, and that row
+    is intact, there was a newer one, unless a gap explains it.
+    """
+    first, end = known.start, max([known.start, known.stop, *(i + 1 for i in found)])
+    gaps = [i for i in range(first, end) if i not in found]
+    newer = _newer(saved, len(gaps)) if table == "trials" else 0
+    if saved.sums[table] is None:  # a file of an earlier format has no digests
+        return Lost([*gaps, *range(end, end + newer)], certain=not gaps and not newer)
+    digests = [digest for i in range(first, end) if (digest := _digest(connection, table, i)) is not None]
+    if total(digests) == saved.sums[table]:
+        return Lost(gaps, certain=True)
+    if saved.head is not None and len(digests) == end - first:
+        newer = max(newer, 1)
+    return Lost([*gaps, *range(end, end + newer)], certain=False)
+
+
+def _newer(saved: Saved, gaps: int) -> int:
+    """Return how many trials were told that came after all that are known, as the counter of tells shows.
+
+    Each trial has the number of its last tell: a correction and a retry leave one behind, a trial that is left outside
+    has none, and a gap between the trials may have had one.
+    """
+    if saved.head is None:
+        return 0
+    told = sum(
+        trial["told"] is not None or trial["was"] in ("done", "failed", "added") for trial in saved.trials.values()
+    )
+    again = sum(entry.action in ("correct", "retry") for entry in saved.history.values())
+    before = sum(
+        len((entry.after or {}).get("lost", ())) for entry in saved.history.values() if entry.action == "repair"
+    )
+    newer: int = saved.head["tells"] - told - again - before - gaps
+    return min(max(newer, 0), MOST)
+
+
+def _digest(connection: sqlite3.Connection, table: str, i: int) -> int | None:
+    """Return the digest that is stored with a row; None if there is no such row, or it cannot be read."""
+    with suppress(sqlite3.Error):
+        for (digest,) in connection.execute(f"SELECT digest FROM {table} WHERE id = ?", (i,)):
+            return digest if isinstance(digest, int) else None
+    return None
 
 
 def _trial(connection: sqlite3.Connection, version: int, i: int, saved: Saved) -> dict[str, Any] | None:
@@ -169,18 +256,15 @@ def _trial(connection: sqlite3.Connection, version: int, i: int, saved: Saved) -
     return document
 
 
-def _take_history(connection: sqlite3.Connection, version: int, saved: Saved) -> None:
-    """Read the changes that are intact."""
-    columns = ", ".join(("id", *rows.ENTRY))
+def _entry(connection: sqlite3.Connection, version: int, i: int) -> Entry | None:
+    """Return a change; None if it cannot be read or is not what was written."""
     digests = version >= schema.DIGESTS
-    for i in range(1, _last(connection, "history") + 1 if version > 1 else 1):
-        try:
-            query = f"SELECT {columns}{', digest' if digests else ''} FROM history WHERE id = ?"
-            cells = list(connection.execute(query, (i,)).fetchone())
-            if digests and not rows.intact(cells[:-1], cells[-1]):
-                continue
-            entry = dict(zip(rows.ENTRY, cells[1:], strict=False))
-            loaded = {name: x if name not in BOTH or x is None else json.loads(x) for name, x in entry.items()}
-            saved.history.append(Entry(**loaded))
-        except FATAL:
-            continue
+    try:
+        query = f"SELECT id, {', '.join(rows.ENTRY)}{', digest' if digests else ''} FROM history WHERE id = ?"
+        cells = list(connection.execute(query, (i,)).fetchone())
+        if digests and not rows.intact(cells[:-1], cells[-1]):
+            return None
+        entry = dict(zip(rows.ENTRY, cells[1:], strict=False))
+        return Entry(**{name: x if name not in BOTH or x is None else json.loads(x) for name, x in entry.items()})
+    except FATAL:
+        return None
