@@ -536,6 +536,19 @@ def test_a_repair_overwrites_nothing_and_says_what_cannot_be_repaired(tmp_path: 
     assert not (tmp_path / "b.db").exists()
 
 
+def test_a_repair_refuses_the_file_of_a_newer_release_as_opening_does(tmp_path: Path) -> None:
+    path, out = tmp_path / "a.db", tmp_path / "saved.db"
+    made(path)
+    damage(path, "PRAGMA user_version = 99")
+    with pytest.raises(InvalidStudy) as opened:
+        Study.open(path)
+    with pytest.raises(InvalidStudy) as repaired:
+        repair(path, out)
+    assert str(repaired.value) == str(opened.value)
+    assert "has format 99, and this release reads formats up to 6: use a newer release" in str(repaired.value)
+    assert not out.exists()
+
+
 # creation
 
 

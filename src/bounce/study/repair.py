@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bounce.errors import BounceError, InvalidInput, InvalidStudy
 from bounce.optimizer.bounce import Bounce
+from bounce.study import rows
 from bounce.study.history import Entry
 from bounce.study.keeper import Keeper
 from bounce.study.place import followed
@@ -64,7 +65,10 @@ def repair(path: Path, out: Path) -> Repaired:
     """
     if followed(out).exists():
         raise InvalidInput(f"{out} already exists: choose another name")
-    saved = salvaged(followed(path))
+    try:
+        saved = salvaged(followed(path))
+    except rows.Unfit as error:
+        raise InvalidStudy(f"{path} {error}") from error
     if saved is None:
         raise InvalidStudy(f"{path} cannot be repaired: its parameters or its options are lost")
     optimizer, there = saved.optimizer()

@@ -32,7 +32,7 @@ from bounce.trial import Trial
 
 MISSES = 1000  # ids in a row without a readable trial, after which no more are expected
 MOST = 10**7  # ids at most: a damaged one may be any number
-FATAL = (sqlite3.Error, rows.Unfit, InvalidInput, KeyError, TypeError, ValueError, OverflowError, RecursionError)
+FATAL = (sqlite3.Error, InvalidInput, KeyError, TypeError, ValueError, OverflowError, RecursionError)
 T = TypeVar("T")
 
 
@@ -104,7 +104,7 @@ def _copy(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def salvaged(path: Path) -> Saved | None:
-    """Return what is intact in a study; None if its space or its options are lost."""
+    """Return what is intact in a study; None if its space or its options are lost. Refuse a newer format."""
     with _copy(path) as connection:
         try:
             version = _version(connection)
@@ -117,8 +117,11 @@ def salvaged(path: Path) -> Saved | None:
 
 
 def _version(connection: sqlite3.Connection) -> int:
-    """Return the version of the tables; a damaged one counts as this release's."""
+    """Return the version of the tables; a damaged one counts as this release's, but a newer one is refused."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application == schema.APPLICATION:
+        rows.refuse_newer(version)
     return version if 0 < version <= len(schema.MIGRATIONS) else len(schema.MIGRATIONS)
 
 
