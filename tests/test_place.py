@@ -11,7 +11,7 @@ import pytest
 
 from bounce import InvalidOption, InvalidStudy, Study, StudyLocked, minimize
 from objectives import mixed, value
-from terminal import Terminal
+from terminal import Said, Terminal
 
 OPTIONS: dict[str, Any] = {"budget": 4, "seed": 0}
 
@@ -107,6 +107,12 @@ def test_a_path_that_the_system_refuses_is_a_sentence(tmp_path: Path) -> None:
         with pytest.raises(InvalidStudy, match=said) as error:
             Study.open(path, space=mixed(), **OPTIONS)
         assert str(error.value).startswith(f"the study {path} cannot be opened: ")
+
+
+def test_commands_say_so_too(bounce: Terminal) -> None:
+    long = "a" * 300
+    for words in (["status", long], ["check", long], ["run", bounce.spec(), "--study", long]):
+        assert bounce(*words) == Said(2, "", f"bounce: the study {long} cannot be opened: File name too long\n")
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])

@@ -46,6 +46,11 @@ def followed(path: Path) -> Path:
     return file
 
 
+def exists(path: Path) -> bool:
+    """Return whether anything is at a path, or where it leads to."""
+    return _status(path, Path(os.path.realpath(path))) is not None
+
+
 def is_free(path: Path) -> bool:
     """Return whether a new study may begin at a path: nothing is there, or an empty file."""
     file = followed(path)
