@@ -468,6 +468,17 @@ def test_the_newest_trials_of_earlier_formats_are_missed_too(tmp_path: Path, ver
     assert repair(path, tmp_path / "saved.db").lost == Lost(lost, certain=False)
 
 
+@pytest.mark.parametrize(("tells", "most"), [(2**40, 40), ("'many'", 0)])
+def test_a_damaged_counter_of_an_earlier_format_does_not_make_trials_without_end(
+    tmp_path: Path, tells: object, most: int
+) -> None:
+    path, out = Path(shutil.copy(FIXTURES / "study_v1.db", tmp_path / "a.db")), tmp_path / "saved.db"
+    damage(path, f"UPDATE study SET tells = {tells}")
+    done = repair(path, out)
+    assert (done.saved, len(done.lost.ids)) == (14, most)
+    assert not check(out)
+
+
 def test_a_repair_notices_that_a_trial_without_a_result_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with Study.open(path, space=mixed(), **OPTIONS) as study:

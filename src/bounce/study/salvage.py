@@ -181,8 +181,7 @@ def _last(connection: sqlite3.Connection, table: str) -> int:
 
 def _named(entry: Entry) -> list[int]:
     """Return trials that a change is about, which were there."""
-    after = entry.after if isinstance(entry.after, dict) else {}
-    return [i for i in (entry.trial, *after.get("trials", ())) if isinstance(i, int)]
+    return [i for i in (entry.trial, *(entry.after or {}).get("trials", ())) if isinstance(i, int)]
 
 
 def _lost(connection: sqlite3.Connection, saved: Saved, table: str, known: range, found: Collection[int]) -> Lost:
@@ -194,7 +193,8 @@ def _lost(connection: sqlite3.Connection, saved: Saved, table: str, known: range
     first, end = known.start, max([known.start, known.stop, *(i + 1 for i in found)])
     gaps = [i for i in range(first, end) if i not in found]
     newer = _newer(saved, len(gaps)) if table == "trials" else 0
-    if saved.sums[table] is None:  # a file of an earlier format has no digests
+    if saved.sums[table] is None:  # a file of an earlier format has no digests, so its counter may be any number
+        newer = min(newer, saved.options["budget"])
         return Lost([*gaps, *range(end, end + newer)], certain=not gaps and not newer)
     digests = [digest for i in range(first, end) if (digest := _digest(connection, table, i)) is not None]
     if total(digests) == saved.sums[table]:
@@ -210,7 +210,8 @@ def _newer(saved: Saved, gaps: int) -> int:
     Each trial has the number of its last tell: a correction and a retry leave one behind, a trial that is left outside
     has none, and a gap between the trials may have had one.
     """
-    if saved.head is None:
+    tells = None if saved.head is None else saved.head["tells"]
+    if not isinstance(tells, int):
         return 0
     told = sum(
         trial["told"] is not None or trial["was"] in ("done", "failed", "added") for trial in saved.trials.values()
@@ -219,8 +220,7 @@ def _newer(saved: Saved, gaps: int) -> int:
     before = sum(
         len((entry.after or {}).get("lost", ())) for entry in saved.history.values() if entry.action == "repair"
     )
-    newer: int = saved.head["tells"] - told - again - before - gaps
-    return min(max(newer, 0), MOST)
+    return min(max(tells - told - again - before - gaps, 0), MOST)
 
 
 def _digest(connection: sqlite3.Connection, table: str, i: int) -> int | None:
@@ -268,6 +268,9 @@ def _entry(connection: sqlite3.Connection, version: int, i: int) -> Entry | None
         if digests and not rows.intact(cells[:-1], cells[-1]):
             return None
         entry = dict(zip(rows.ENTRY, cells[1:], strict=False))
-        return Entry(**{name: x if name not in BOTH or x is None else json.loads(x) for name, x in entry.items()})
+        loaded: dict[str, Any] = {
+            name: x if name not in BOTH or x is None else dict(json.loads(x)) for name, x in entry.items()
+        }
+        return Entry(**loaded)
     except FATAL:
         return None
