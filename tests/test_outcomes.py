@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bounce import Bounce, Categorical, Integer, InvalidSpace, InvalidTell, Real, Space, Study, minimize
+from bounce import (
+    Bounce,
+    Categorical,
+    EvaluationFailed,
+    Integer,
+    InvalidSpace,
+    InvalidTell,
+    Real,
+    Space,
+    Study,
+    minimize,
+)
 from bounce.spaces.outcomes import Limit, feasible, limits_of
 from terminal import Terminal
 
@@ -274,13 +286,34 @@ def test_an_objective_returns_outcomes_with_the_value() -> None:
 
 
 def test_an_objective_without_the_outcomes_is_broken() -> None:
-    from bounce import EvaluationFailed
+    for beside, said in (
+        ({}, r"\(the outcomes 'strength', 'ph' are missing beside the value; there was nothing\)"),
+        ({"strength": 1.0}, r"\(the outcome 'ph' is missing beside the value; there was 'strength'\)"),
+        ({"strength": 1.0, "hp": 2.0}, "'ph' is missing beside the value; there was 'strength', 'hp'"),
+        (
+            {"strength": 1.0, "ph": 2.0, "cost": 3.0},
+            "the space has no outcome 'cost'; its outcomes are 'strength', 'ph'",
+        ),
+        ({"ph": "x"}, "'ph' must be a finite number"),
+    ):
+        with pytest.raises(EvaluationFailed, match=said):
+            minimize(lambda point, beside=beside: (1.0, beside) if beside else 1.0, space(), budget=8, seed=0)  # type: ignore[misc]
 
-    for wrong in (lambda point: 1.0, lambda point: (1.0, {"strength": 1.0}), lambda point: (1.0, {"ph": "x"})):
-        with pytest.raises(EvaluationFailed, match=r"strength, ph; there was|'ph' must be a finite number"):
-            minimize(wrong, space(), budget=8, seed=0)
-    with pytest.raises(EvaluationFailed, match="are nothing; there was cost"):
+
+def test_an_objective_with_outcomes_in_a_space_without_any_is_told_to_declare_them() -> None:
+    said = (
+        "the space has no outcomes, but there was 'cost' beside the value: declare it with its limits in the space or "
+        'the spec, such as outcomes = ["cost <= 10"], or return the value alone'
+    )
+    with pytest.raises(EvaluationFailed, match=re.escape(f"({said})")):
         minimize(lambda point: (1.0, {"cost": 1.0}), Space([Real("x", 0, 1)]), budget=8, seed=0)
+
+
+def test_a_program_that_leaves_an_outcome_out_is_told_which(bounce: Terminal) -> None:
+    (bounce.folder / "a.toml").write_text(SPEC.replace("echo strength = $0;", "").replace("'strength = 1e-3'", "s=1"))
+    said = bounce("run", "a.toml")
+    assert "failed: the outcome 'strength' is missing beside the value; there was 's', 'steps', 'cost'\n" in said.err
+    assert "EvaluationFailed" not in said.err
 
 
 def test_known_results_have_outcomes() -> None:

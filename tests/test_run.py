@@ -384,6 +384,8 @@ def test_a_table_without_pandas_says_what_to_install(monkeypatch: pytest.MonkeyP
         ({"colour": "red"}, "unknown option 'colour'"),
         ({"callbacks": print}, "callbacks must be a list of functions"),
         ({"callbacks": [3]}, "callbacks must be a list of functions"),
+        ({"executor": 3}, r"executor must have submit, .* such as ThreadPoolExecutor\(4\), not 3"),
+        ({"executor": ThreadPoolExecutor}, r"executor must have submit, .* not <class"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, Any], said: str) -> None:

@@ -1,10 +1,12 @@
-"""Text: how values are written for other programs and people, how numbers are read back, and which name was meant."""
+"""Text: how values are written for other programs and people, how numbers and paths are read, which name was meant."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 SHORT = 3  # characters of a beginning that stands for a longer name
@@ -57,6 +59,20 @@ def number(text: str) -> float | None:
     """
     stripped = text.strip()
     return float(stripped) if _NUMBER.fullmatch(stripped) else None
+
+
+def as_path(given: object) -> Path | None:
+    """Return the path that a text or a path-like object stands for; None if no file can have it."""
+    if not isinstance(given, str | os.PathLike):
+        return None
+    text = os.fspath(given)
+    if not isinstance(text, str) or not text or "\0" in text:
+        return None
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return None
+    return Path(text)
 
 
 def storable(text: object) -> str:

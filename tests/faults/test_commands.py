@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
+import pytest
+
 from terminal import Said, Terminal
 
 
@@ -34,11 +36,46 @@ def test_a_damaged_study_is_found_refused_and_repaired(bounce: Terminal) -> None
     assert "row 2 of its table trials is not what was written" in found.err
     saved = bounce("repair", "a.db", "--out", "saved.db")
     assert (saved.code, saved.err) == (0, "")
-    assert saved.out == f"saved.db is written with {len(trials) - 1} trials; lost: 2\n"
+    assert saved.out == (
+        f"saved.db is written with {len(trials) - 1} trials; lost: 2\n"
+        "lost trials keep their ids and cost no budget, and the run continues without them\n"
+    )
     after = bounce.trials("saved.db")
     assert [t["value"] for t in after] == [None if t["id"] == 2 else t["value"] for t in trials]
     assert after[2]["notes"] == {"note": "lost: its row in the file was damaged"}
     assert bounce("repair", "a.db", "--out", "saved.db").code == 2
+
+
+LOSSES = {
+    "DELETE FROM trials WHERE id IN (1, 4, 5)": (
+        "saved.db is written with 3 trials; lost: 1, 4 to 5\n"
+        "lost trials keep their ids and cost no budget, and the run continues without them\n"
+        "newer trials that had no result yet may be lost too: their ids may be given out again\n"
+    ),
+    "DELETE FROM history": (
+        "saved.db is written: all 6 trials are intact, and the run continues as before\n"
+        "lost of the history: change 1, and perhaps newer ones\n"
+    ),
+    "UPDATE study SET rng = '{}'": (
+        "saved.db is written with 6 trials\nthe search begins again with what is saved, since its position is lost\n"
+    ),
+    "UPDATE study SET trials_digest = 1, history_digest = 1": (
+        "saved.db is written with 6 trials\nthe search begins again with what is saved, since its position is lost\n"
+        "whether newer trials are lost too cannot be known: their ids may be given out again\n"
+        "whether changes of the history are lost cannot be known\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("statement", LOSSES)
+def test_a_repair_says_what_is_lost_and_what_follows(bounce: Terminal, statement: str) -> None:
+    bounce("run", bounce.spec(), "--quiet")
+    bounce("note", "a.db", "1", "stirred")
+    connection = sqlite3.connect(bounce.folder / "a.db")
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+    assert bounce("repair", "a.db", "--out", "saved.db") == Said(0, LOSSES[statement], "")
 
 
 def test_a_repair_of_a_whole_study_is_a_copy(bounce: Terminal) -> None:

@@ -20,6 +20,7 @@ import faults
 from bounce import BounceError, InvalidStudy, NothingToAsk, Real, Space, Study, StudyLocked
 from bounce.study.lock import Lock
 from bounce.study.repair import check, repair
+from bounce.study.salvage import Lost
 from objectives import mixed, value
 from test_kill import dying_at, in_a_child, killed
 
@@ -250,7 +251,7 @@ def test_damage_to_a_study_of_the_third_format_is_noticed_and_repaired(tmp_path:
     with pytest.raises(InvalidStudy, match="row 1 of its table trials is not what was written"):
         Study.open(path)
     done = repair(path, out)
-    assert (done.exact, done.lost) == (False, [1])
+    assert (done.exact, done.lost.ids) == (False, [1])
     expected = json.loads((FIXTURES / "study_v3.json").read_text())["trials"]
     with Study.open(out) as study:
         assert [vars(t) for t in study.trials if t.id != 1] == [
@@ -364,7 +365,7 @@ def test_a_repair_saves_what_is_intact_with_its_ids_and_states(tmp_path: Path, h
         damage(path, "UPDATE study SET rng = '{}'")
     files_before = files(tmp_path)
     done = repair(path, out)
-    assert (done.exact, done.saved, done.lost) == (False, len(before) - 1, [1])
+    assert (done.exact, done.saved, done.lost.ids) == (False, len(before) - 1, [1])
     assert {name: content for name, content in files(tmp_path).items() if name in files_before} == files_before
     with Study.open(out) as study:
         assert [fact for fact in kept(study) if fact[0] != 1] == [fact for fact in before if fact[0] != 1]
@@ -395,6 +396,143 @@ def test_a_repair_of_a_study_with_a_damaged_history_continues_it_exactly(tmp_pat
         assert [(t.id, t.point, t.value) for t in saved.trials] == [(t.id, t.point, t.value) for t in study.trials]
 
 
+NEWEST_GONE = {
+    "deleted": lambda path: damage(path, "DELETE FROM trials WHERE id >= 9"),
+    "table": lambda path: damage(path, "DROP TABLE trials"),
+    "page": lambda path: zero_the_newest_page(path),
+}
+
+
+def zero_the_newest_page(path: Path) -> None:
+    """Set the right-most page of the trials to zero."""
+    connection = sqlite3.connect(path)
+    (size,), (root,) = (
+        connection.execute(query).fetchone()
+        for query in ("PRAGMA page_size", "SELECT rootpage FROM sqlite_master WHERE name = 'trials'")
+    )
+    connection.close()
+    pages = bytearray(path.read_bytes())
+    start = (root - 1) * size
+    assert pages[start] == 5  # an inner page, which names the right-most one
+    last = int.from_bytes(pages[start + 8 : start + 12], "big")
+    pages[(last - 1) * size : last * size] = bytes(size)
+    path.write_bytes(pages)
+
+
+@pytest.mark.parametrize("harm", NEWEST_GONE)
+def test_a_repair_lists_the_newest_trials_that_are_lost_and_gives_their_ids_to_nobody(
+    tmp_path: Path, harm: str
+) -> None:
+    path, out = tmp_path / "a.db", tmp_path / "saved.db"
+    trials = made(path, budget=20)
+    with Study.open(path) as study:  # a correction and a note are no trials
+        study.correct(2, 7.0)
+        study.note(3, "stirred")
+        study.extend(24)
+        trials = study.trials
+    NEWEST_GONE[harm](path)
+    assert check(path)
+    done = repair(path, out)
+    n = done.saved
+    assert n < 20
+    assert (done.exact, done.again, done.lost) == (False, False, Lost(list(range(n, 20)), certain=False))
+    with Study.open(out) as study:
+        assert study.trials[:n] == trials[:n]
+        assert [t.state for t in study.trials[n:]] == ["outside"] * (20 - n)
+        assert study.remaining == 24 - n
+        assert [t.id for t in study.ask()] == [20]
+    assert not check(out)
+
+
+def test_a_repair_counts_no_correction_no_retry_and_no_trial_outside_as_lost(tmp_path: Path) -> None:
+    path, out = tmp_path / "a.db", tmp_path / "saved.db"
+    in_every_state(path)
+    with Study.open(path) as study:
+        study.correct(2, 7.0)
+        study.retry()
+        study.change(Space([p if p.name != "x" else Real("x", 0.0, 1.0) for p in study.space.parameters]))
+        study.tell(study.ask(2), [0.5, 0.25])  # the queued one and a new one
+        assert {t.state for t in study.trials} >= {"done", "added", "pending", "outside"}
+        newest = study.trials[-1].id
+    damage(path, f"DELETE FROM trials WHERE id = {newest}")
+    assert repair(path, out).lost == Lost([newest], certain=False)
+    damage(out, f"DELETE FROM trials WHERE id = {newest - 1}")
+    assert repair(out, tmp_path / "again.db").lost == Lost([newest - 1], certain=False)
+
+
+@pytest.mark.parametrize(("version", "lost"), [(1, [11, 12]), (2, [16, 17, 18]), (5, [26, 27, 28])])
+def test_the_newest_trials_of_earlier_formats_are_missed_too(tmp_path: Path, version: int, lost: list[int]) -> None:
+    path = Path(shutil.copy(FIXTURES / f"study_v{version}.db", tmp_path / "a.db"))
+    assert repair(path, tmp_path / "whole.db").lost == Lost([], certain=True)
+    damage(path, "DELETE FROM trials WHERE id >= (SELECT max(id) - 2 FROM trials)")  # in the first, the last is pending
+    assert repair(path, tmp_path / "saved.db").lost == Lost(lost, certain=False)
+
+
+@pytest.mark.parametrize(("tells", "most"), [(2**40, 40), ("'many'", 0)])
+def test_a_damaged_counter_of_an_earlier_format_does_not_make_trials_without_end(
+    tmp_path: Path, tells: object, most: int
+) -> None:
+    path, out = Path(shutil.copy(FIXTURES / "study_v1.db", tmp_path / "a.db")), tmp_path / "saved.db"
+    damage(path, f"UPDATE study SET tells = {tells}")
+    done = repair(path, out)
+    assert (done.saved, len(done.lost.ids)) == (14, most)
+    assert not check(out)
+
+
+def test_a_repair_notices_that_a_trial_without_a_result_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with Study.open(path, space=mixed(), **OPTIONS) as study:
+        study.ask(3)
+    damage(path, "DELETE FROM trials WHERE id > 0")
+    done = repair(path, tmp_path / "saved.db")
+    assert (done.exact, done.lost) == (False, Lost([1], certain=False))  # nothing shows that there was a third one
+
+
+def test_without_the_row_of_the_study_only_the_history_shows_newer_trials(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    made(path)
+    with Study.open(path) as study:
+        study.note(10, "stirred")
+    damage(path, "DELETE FROM trials WHERE id >= 9")
+    damage(path, "UPDATE study SET rng = '{}'")
+    done = repair(path, tmp_path / "saved.db")
+    assert (done.again, done.lost) == (True, Lost([9, 10], certain=False))
+
+
+def test_a_damaged_row_of_the_study_does_not_hide_that_all_trials_are_there(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    made(path)
+    damage(path, "UPDATE study SET rng = '{}'")
+    done = repair(path, tmp_path / "saved.db")
+    assert (done.again, done.lost, done.lost_history) == (True, Lost([], certain=True), Lost([], certain=True))
+
+
+@pytest.mark.parametrize(
+    ("statement", "lost"),
+    [
+        ("UPDATE history SET reason = 'forged' WHERE id = 2", Lost([2], certain=True)),
+        ("DELETE FROM history WHERE id = 2", Lost([2], certain=False)),
+        ("DELETE FROM history WHERE id = 3", Lost([3], certain=False)),
+        ("DROP TABLE history", Lost([1], certain=False)),
+    ],
+)
+def test_a_repair_lists_what_is_lost_of_the_history(tmp_path: Path, statement: str, lost: Lost) -> None:
+    path, out = tmp_path / "a.db", tmp_path / "saved.db"
+    made(path)
+    with Study.open(path) as study:
+        for i in range(3):
+            study.note(i, "stirred")
+        trials, entries = study.trials, study.history
+    damage(path, statement)
+    done = repair(path, out)
+    assert (done.exact, done.lost, done.lost_history) == (True, Lost([], certain=True), lost)
+    with Study.open(out) as study:
+        assert study.trials == trials
+        kept_entries = [] if "DROP" in statement else [e for i, e in enumerate(entries, 1) if i not in lost.ids]
+        assert study.history[:-1] == kept_entries
+        assert study.history[-1].after == {"from": str(path), "lost": [], "lost_history": lost.ids}
+
+
 def test_a_repair_overwrites_nothing_and_says_what_cannot_be_repaired(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     made(path)
@@ -407,6 +545,19 @@ def test_a_repair_overwrites_nothing_and_says_what_cannot_be_repaired(tmp_path: 
     with pytest.raises(InvalidStudy, match="cannot be repaired: its parameters or its options are lost"):
         repair(path, tmp_path / "b.db")
     assert not (tmp_path / "b.db").exists()
+
+
+def test_a_repair_refuses_the_file_of_a_newer_release_as_opening_does(tmp_path: Path) -> None:
+    path, out = tmp_path / "a.db", tmp_path / "saved.db"
+    made(path)
+    damage(path, "PRAGMA user_version = 99")
+    with pytest.raises(InvalidStudy) as opened:
+        Study.open(path)
+    with pytest.raises(InvalidStudy) as repaired:
+        repair(path, out)
+    assert str(repaired.value) == str(opened.value)
+    assert "has format 99, and this release reads formats up to 6: use a newer release" in str(repaired.value)
+    assert not out.exists()
 
 
 # creation

@@ -5,6 +5,7 @@ A study is created only where a command asks for it, and its space changes only 
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -43,7 +44,7 @@ def place(described: Spec, study: Path | None) -> Path:
 
     if study is None:
         return described.study
-    if not study.name or study.is_dir():
+    if not study.name or os.path.isdir(study):
         raise InvalidStudy(f"--study {str(study)!r} is a folder, but a study is a file")
     return study
 
@@ -53,12 +54,13 @@ def open_study(target: Path, study: Path | None, *, create: bool = False, change
     """Open the study that a spec or a path stands for."""
     from bounce.errors import InvalidStudy
     from bounce.spec.spec import load
+    from bounce.study.place import exists
     from bounce.study.study import Study
 
     if target.suffix.lower() == ".toml":
         described = load(target)
         path = place(described, study)
-        if not create and not path.exists():
+        if not create and not exists(path):
             raise InvalidStudy(f"the study {path} does not exist; bounce {_next(described)} {target} creates it")
         with described_study(described, path, {}, change=change) if create else Study.open(path) as opened:
             if create:
@@ -69,7 +71,7 @@ def open_study(target: Path, study: Path | None, *, create: bool = False, change
             raise InvalidStudy(
                 f"--study is only for specs, which end in .toml, and {target} is not one: leave --study out"
             )
-        if not target.exists():
+        if not exists(target):
             raise InvalidStudy(f"the study {target} does not exist; bounce run or bounce ask with its spec creates it")
         with Study.open(target) as opened:
             yield opened
@@ -79,9 +81,10 @@ def path_of(target: Path, study: Path | None) -> Path:
     """Return the existing file of the study that a spec or a path stands for, which may be damaged."""
     from bounce.errors import InvalidStudy
     from bounce.spec.spec import load
+    from bounce.study.place import exists
 
     path = place(load(target), study) if target.suffix.lower() == ".toml" else target
-    if not path.is_file():
+    if not exists(path):
         raise InvalidStudy(f"the study {path} does not exist")
     return path
 
@@ -115,10 +118,11 @@ def described_study(
     from bounce.cli.words import unfit
     from bounce.errors import InvalidStudy
     from bounce.spaces.change import Change as Changed
+    from bounce.study.place import is_free
     from bounce.study.study import Study
 
     settings = described.settings | options
-    if not path.exists() or path.stat().st_size == 0:
+    if is_free(path):
         described.refuse_unknown_fixed(())
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
@@ -164,8 +168,9 @@ def described_study(
 def space_before(target: Path, study: Path | None) -> Space | None:
     """Return the space of a spec whose study does not exist yet; otherwise None."""
     from bounce.spec.spec import load
+    from bounce.study.place import exists
 
     if target.suffix.lower() != ".toml":
         return None
     described = load(target)
-    return None if place(described, study).exists() else described.space
+    return None if exists(place(described, study)) else described.space

@@ -55,9 +55,8 @@ class Outcome:
             return self
         if not self.exact and self.constraints.keys() >= set(names):
             return replace(self, constraints={name: self.constraints[name] for name in names})
-        found, needed = (", ".join(given) or "nothing" for given in (self.constraints, names))
-        error = EvaluationFailed(f"the outcomes to be measured beside the value are {needed}; there was {found}")
-        return Outcome.failed(said(error), self.seconds, error)
+        error = EvaluationFailed(_unlike(list(self.constraints), names))
+        return Outcome.failed(str(error), self.seconds, error)
 
     @classmethod
     def failed(cls, error: str, seconds: float | None = None, exception: Exception | None = None) -> Outcome:
@@ -117,6 +116,25 @@ class Function:
 
     def stop(self) -> None:
         """Do nothing: a function ends with its process."""
+
+
+def _unlike(found: Sequence[str], names: Sequence[str]) -> str:
+    """Return in what way measured outcomes are not those of the space."""
+    if not names:
+        return (
+            f"the space has no outcomes, but there was {_listed(found)} beside the value: declare it with its limits "
+            f'in the space or the spec, such as outcomes = ["{found[0]} <= 10"], or return the value alone'
+        )
+    missing = [name for name in names if name not in found]
+    if missing:
+        what = f"outcome {missing[0]!r} is" if len(missing) == 1 else f"outcomes {_listed(missing)} are"
+        return f"the {what} missing beside the value; there was {_listed(found) or 'nothing'}"
+    unknown = [name for name in found if name not in names]
+    return f"the space has no outcome {_listed(unknown)}; its outcomes are {_listed(names)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 def split(returned: Any) -> tuple[Any, dict[str, float]]:

@@ -6,7 +6,7 @@ import pickle
 import pickletools
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from bounce.errors import InvalidOption, MachineFailed
 from bounce.running.evaluation import Evaluator, Function, said
@@ -37,6 +37,17 @@ def executor_for(evaluator: Evaluator, workers: int, timeout: float | None) -> E
         return Inline()
     _check_sendable(evaluator, timeout)
     return Pool(workers, timeout)
+
+
+def checked_executor(executor: Any) -> Executor:
+    """Return the executor that a user gave; refuse what evaluations cannot be submitted to."""
+    if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
+        raise InvalidOption(
+            f"executor must have submit, as the executors of concurrent.futures have, such as ThreadPoolExecutor(4), "
+            f"not {executor!r}",
+            option="executor",
+        )
+    return executor  # type: ignore[no-any-return]
 
 
 def _check_sendable(evaluator: Evaluator, timeout: float | None) -> None:

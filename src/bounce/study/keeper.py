@@ -35,7 +35,7 @@ class Keeper:
         self.running = False
         """Whether this object is running the study, so that nobody else can change it."""
         self.storage = None if path is None else Storage(path)
-        self._lock = None if path is None else Lock(path.absolute())
+        self._lock = None if self.storage is None else Lock(self.storage.file)
         self._held = 0
         self._known: tuple[int, Bounce] | None = None
         self._entries: list[Entry] = []
@@ -75,9 +75,9 @@ class Keeper:
 
     def _is_unwritable(self) -> bool:
         """Return whether the folder takes no files, whatever the permissions say."""
-        assert self.path is not None
+        assert self.storage is not None
         try:
-            with tempfile.TemporaryFile(dir=self.path.absolute().parent):
+            with tempfile.TemporaryFile(dir=self.storage.file.parent):
                 return False
         except OSError:
             return True

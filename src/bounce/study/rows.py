@@ -73,14 +73,18 @@ def checked_version(connection: sqlite3.Connection) -> int:
         raise Unfit("is a storage of Optuna, not a study of Bounce: docs/optuna.md says how to go on with it")
     if application != schema.APPLICATION:
         raise Unfit("is a database, but not a study of Bounce")
-    if version > len(schema.MIGRATIONS):
-        raise Unfit(
-            f"has format {version}, and this release reads formats up to {len(schema.MIGRATIONS)}: use a newer release"
-        )
+    refuse_newer(version)
     if version < 1 or tables != schema.expected(version):
         names = sorted(str(name) for _, name, _, _ in tables ^ schema.expected(max(0, version)))
         raise Unfit(f"is damaged or was changed by another program: see {', '.join(names)} in its schema")
     return int(version)
+
+
+def refuse_newer(version: int) -> None:
+    """Refuse a version of the tables that only a newer release can read."""
+    newest = len(schema.MIGRATIONS)
+    if version > newest:
+        raise Unfit(f"has format {version}, and this release reads formats up to {newest}: use a newer release")
 
 
 def read(connection: sqlite3.Connection) -> Content:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import stat
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from bounce.optimizer.documents import RECORD, VERSION
 from bounce.study import database, rows, schema
 from bounce.study.digest import total
 from bounce.study.history import Entry, now
+from bounce.study.place import followed
 from bounce.study.rows import COLUMNS, ENTRY
 from bounce.trial import Scalar
 
@@ -55,32 +57,26 @@ class Storage:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = path.absolute()  # wherever the process goes
+        self.file = followed(path)
+        """The file itself, beside which its journal and its lock are."""
         self._place: tuple[int, int] | None = None
         self._closed = False
         self._seen_schema: tuple[tuple[sqlite3.Connection, int], int] | None = None
         self._reader: sqlite3.Connection | None = None
         self._stamp: database.Stamp | None = None
         self._writer: sqlite3.Connection | None = None
-        if path.is_dir():
-            raise InvalidStudy(f"{path} is a folder, but a study is a file, such as {path / 'study.db'}")
-        if not self._file.parent.is_dir():
-            raise InvalidStudy(f"the folder {path.parent} for the study {path.name} does not exist")
-        if not path.exists() and not os.access(self._file.parent, os.W_OK):
-            raise InvalidStudy(
-                f"the study {path} does not exist and cannot be created: its folder cannot be written to"
-            )
-        if self._file.exists():
+        if self.file.exists():
             self._refuse_emptied()
             self._reading(self._check)
         self.check_place()
 
     def _refuse_emptied(self) -> None:
         """Refuse an empty file whose locks say that it was a study: Bounce leaves no such file."""
-        if self._file.stat().st_size == 0 and database.beside(self._file, ".lock").exists():
+        if self.file.stat().st_size == 0 and database.beside(self.file, ".lock").exists():
+            file = self.file if self.path.is_symlink() else self.path
             raise InvalidStudy(
                 f"{self.path} is empty, but it was a study: restore it from a backup. To begin a new one, remove "
-                f"{self.path} and {self.path.name}.lock"
+                f"{file} and {file.name}.lock"
             )
 
     @staticmethod
@@ -94,12 +90,12 @@ class Storage:
     @property
     def writable(self) -> bool:
         """Whether the file and its folder can be written to."""
-        return os.access(self._file.parent, os.W_OK) and (not self._file.exists() or os.access(self._file, os.W_OK))
+        return os.access(self.file.parent, os.W_OK) and (not self.file.exists() or os.access(self.file, os.W_OK))
 
     @property
     def version(self) -> int:
         """The version of the tables; 0 if there are none: a new file is empty until the first transaction."""
-        return self._reading(self._checked) if self._file.exists() else 0
+        return self._reading(self._checked) if self.file.exists() else 0
 
     @property
     def exists(self) -> bool:
@@ -166,11 +162,14 @@ class Storage:
 
         So a file without a study in it is never left by a process that was killed.
         """
-        new = database.beside(self._file, ".new")
+        new = database.beside(self.file, ".new")
         with self._explained():
-            database.refuse_what_does_not_belong(self._file)
+            database.refuse_what_does_not_belong(self.file)
             for suffix in ("", "-journal"):
                 database.beside(new, suffix).unlink(missing_ok=True)  # of a process that was killed
+            if self.file.exists():  # an empty file, whose permissions the user has chosen
+                new.touch(0o600)
+                new.chmod(stat.S_IMODE(self.file.stat().st_mode))
             with closing(database.for_writing(new)) as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 connection.execute(f"PRAGMA application_id = {schema.APPLICATION}")
@@ -183,7 +182,7 @@ class Storage:
                 rows.renew_head(connection)
                 connection.execute("COMMIT")
             self._forget_reader()
-            os.replace(new, self._file)
+            os.replace(new, self.file)
             self._place = None
             self.check_place()
 
@@ -260,7 +259,7 @@ class Storage:
     def check_place(self) -> None:
         """Refuse to continue if the file is no longer at its path: what is written to it would be lost."""
         try:
-            status = self._file.stat()
+            status = self.file.stat()
             place = status.st_dev, status.st_ino
         except FileNotFoundError:
             place = None
@@ -285,7 +284,7 @@ class Storage:
     def _reading(self, read: Callable[[sqlite3.Connection], T]) -> T:
         """Read the file, or a copy of it that is up to date."""
         with self._explained():
-            if self._stamp is not None and self._stamp != database.stamp(self._file):
+            if self._stamp is not None and self._stamp != database.stamp(self.file):
                 self._forget_reader()
             try:
                 return read(self._opened())
@@ -299,7 +298,7 @@ class Storage:
         if self._closed:
             raise StorageFailed(f"the study {self.path} is closed: open it again")
         if self._reader is None:
-            self._reader, self._stamp = database.for_reading(self._file)
+            self._reader, self._stamp = database.for_reading(self.file)
             weakref.finalize(self, self._reader.close)
         database.hurry(self._reader)
         return self._reader
@@ -311,7 +310,7 @@ class Storage:
                 raise StorageFailed(f"the study {self.path} is closed: open it again")
             self.check_place()
             if self._writer is None:
-                self._writer = database.for_writing(self._file)
+                self._writer = database.for_writing(self.file)
                 weakref.finalize(self, self._writer.close)
                 self.check_place()
             connection = self._writer

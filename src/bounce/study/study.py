@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from bounce.errors import BounceError, InvalidOption, StudyLocked
@@ -21,7 +20,7 @@ from bounce.optimizer.options import RunOptions, shows_options, whole
 from bounce.optimizer.stopping import StopWhen
 from bounce.running.command import seconds as checked_seconds
 from bounce.running.evaluation import Evaluator, Function, Objective, Outcome
-from bounce.running.executors import executor_for
+from bounce.running.executors import checked_executor, executor_for
 from bounce.running.recorder import ALIKE
 from bounce.running.run import Plan, Run, checked_callbacks
 from bounce.spaces.change import Change
@@ -29,7 +28,9 @@ from bounce.spaces.space import Space
 from bounce.study.agreement import first_optimizer, larger_budget
 from bounce.study.history import Entry
 from bounce.study.keeper import Keeper
+from bounce.study.place import is_free, named
 from bounce.study.view import View
+from bounce.text import as_path
 from bounce.trial import Result, Trial
 
 logger = logging.getLogger("bounce")
@@ -64,10 +65,10 @@ class Study(View):
         The space and options must agree with the stored ones, except for a larger budget, which extends the run.
         Without a path the study is kept in memory only.
         """
-        file = None if path is None else Path(path)
+        file = None if path is None else named(path)
         given: dict[str, Any] = dict(options) if budget is None else {"budget": budget, **options}
         first = None
-        if file is None or not file.exists() or file.stat().st_size == 0:
+        if file is None or is_free(file):
             first = first_optimizer(file, space, given)  # refuses bad options before a file is made
         study = cls(Keeper(file, first, space))
         try:
@@ -330,7 +331,7 @@ class Study(View):
                 )
         if not isinstance(progress, bool):
             raise InvalidOption(f"progress must be True or False, not {progress!r}", option="progress")
-        used = executor_for(evaluator, workers, timeout) if executor is None else executor
+        used = executor_for(evaluator, workers, timeout) if executor is None else checked_executor(executor)
         try:
             self._evaluate(evaluator, used, plan, progress=progress)
         finally:
@@ -376,7 +377,8 @@ class Study(View):
         """End this object's run in order, from a callback, the objective or another thread.
 
         No further evaluation begins. The run waits for those in flight, records them and returns its result. The next
-        run continues from there. Nothing happens if no run is under way.
+        run continues from there. Nothing happens if this object is not running the study, even if another object or
+        another process is: that process ends its run after the signal of Ctrl-C.
         """
         run = self._run
         if run is not None:
@@ -411,4 +413,7 @@ def _evaluator(objective: Objective | Evaluator, logs: str | os.PathLike[str] | 
         return copy(objective)  # an evaluator that was stopped stays stopped, so each run has its own
     if not callable(objective):
         raise InvalidOption(f"objective must be a function of a point, not {objective!r}", option="objective")
-    return Function(objective, None if logs is None else Path(logs).absolute())
+    folder = None if logs is None else as_path(logs)
+    if logs is not None and folder is None:
+        raise InvalidOption(f"logs must be the name of a folder, such as 'logs', not {logs!r}", option="logs")
+    return Function(objective, None if folder is None else folder.absolute())
