@@ -346,3 +346,24 @@ def test_a_spec_with_a_wrong_condition_is_refused_with_its_line(bounce: Terminal
     said = bounce("run", bounce.spec(stop_when="value above 1"))
     assert said.code == 2
     assert "line 3: stop_when: 'value above' does not fit direction 'minimize'" in said.err
+
+
+# what cannot be gained
+
+
+@pytest.mark.parametrize("given", [{"noise": "none"}, {}])
+def test_nothing_can_be_gained_where_every_value_is_known(given: dict[str, Any]) -> None:
+    optimizer = Bounce(binary(4), budget=20, seed=0, **given)
+    points = binary(4).decode(binary(4).grid())
+    exact = None if given else 0.0
+    optimizer.add(points[1:], [count_ones(point) for point in points[1:]], sems=exact)
+    assert (optimizer.improvement_expected() or 0.0) > 0.0
+    optimizer.add(points[:1], [count_ones(points[0])], sems=exact)
+    assert optimizer.improvement_expected() == 0.0
+
+
+def test_of_noisy_values_more_can_be_gained_at_the_same_points() -> None:
+    optimizer = Bounce(binary(4), budget=20, seed=0, noise=0.5)
+    points = binary(4).decode(binary(4).grid())
+    optimizer.add(points, [count_ones(point) for point in points])
+    assert (optimizer.improvement_expected() or 0.0) > 0.0
