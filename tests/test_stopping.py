@@ -396,3 +396,9 @@ def test_a_spec_with_outcomes_and_such_a_condition_is_refused_with_its_line(tmp_
     said = bounce("run", str(spec))
     assert said.code == 2
     assert "line 2: stop_when: 'no improvement expected' does not fit a space with outcomes" in said.err
+
+
+def test_one_evaluation_is_one() -> None:
+    study = Study.open(space=binary(8), budget=20, seed=0)
+    study.run(lambda point: 1.0, stop_when="no improvement in 1 evaluation")
+    assert study.stopped == "the last evaluation brought no improvement"

@@ -111,7 +111,8 @@ class Patience:
                 since += 1
         if best == math.inf or since < self.evaluations:
             return None
-        return f"the last {since} evaluations brought no improvement"
+        last = "evaluation" if since == 1 else f"{since} evaluations"
+        return f"the last {last} brought no improvement"
 
     def check(self, direction: str, *, limited: bool) -> None:
         """Accept everything."""
