@@ -264,3 +264,13 @@ def test_observations_that_are_spread_out_leave_out_what_others_tell() -> None:
     assert set(few) <= set(more)
     assert (np.diff(more) > 0).all()
     assert (more < 40).sum() <= 3  # of 40 results in one place
+
+
+def test_the_rest_of_the_parameters_have_a_bound_that_holds(tmp_path: Path) -> None:
+    space = Space([Real(f"x{i}", 0, 1) for i in range(8)])
+    path = tmp_path / "lab.db"
+    with Study.open(path, space=space, budget=50, seed=0) as study:
+        points = space.decode(space.sample(40, rng=np.random.default_rng(0)))
+        study.add(points, [point["x0"] for point in points])
+    said = CliRunner().invoke(app, ["importance", str(path), "--most", "3"]).output
+    assert "... and 5 more, each below 0.1 %: --most shows them" in said

@@ -176,11 +176,14 @@ def _print_parameters(found: Importance, most: int) -> None:
         verdict = "" if each.verdict == "matters" else each.verdict
         shares = f"{_percent(each.total)}  {interval:>12}  {_percent(each.first)}  {_percent(each.data)}"
         print(f"{_name(each.name):<{width}}  {shares}  {bar or verdict}".rstrip())
-    left = len(found.parameters) - most
-    if left > 0:
-        print(
-            f"... and {left} more, each below {_percent(found.parameters[most - 1].total).strip()}: --most shows them"
-        )
+    left = found.parameters[most:]
+    if left:
+        print(f"... and {len(left)} more, {_at_most(left[0].total)}: --most shows them")
+
+
+def _at_most(share: float) -> str:
+    """Return a bound on shares, given the largest of them."""
+    return "each below 0.1 %" if share < 0.001 else f"each at most {100 * share:.1f} %"
 
 
 def _print_bins(bins: tuple[Bin, ...]) -> None:
