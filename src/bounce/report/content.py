@@ -28,6 +28,7 @@ from bounce.running.template import Template
 from bounce.spaces.kinds import Parameter
 from bounce.spaces.leaves import flat_trials, leaves
 from bounce.spaces.outcomes import Limit
+from bounce.spaces.space import Space
 from bounce.spec.spec import Spec
 from bounce.study.history import Entry
 from bounce.study.study import Study
@@ -62,7 +63,7 @@ def content(source: Source, importance: Importance | None, *, live: bool = False
     trials, best = study.trials, study.best
     shown = flat_trials(study.space, _latest(trials, best))
     columns = leaves(study.space)
-    order = _order(columns, importance)
+    order = _order(study.space, columns, importance)
     most = max(1, CELLS // max(1, len(shown)))
     status = study.status
     return {
@@ -78,6 +79,7 @@ def content(source: Source, importance: Importance | None, *, live: bool = False
             name: getattr(status, name)
             for name in ("planned", "spent", "dimensions", "target_dim", "radius", "side", "restart")
         }
+        | {"parameters": len(study.space.parameters)}
         | {"seconds_ask": status.seconds_ask, "seconds_eval": status.seconds_eval, "runner": status.runner},
         "states": STATES,
         "left_out": len(trials) - len(shown),
@@ -127,11 +129,13 @@ def _latest(trials: Sequence[Trial], best: Trial | None) -> list[Trial]:
     return [trial for trial in trials if trial.id >= first or (best is not None and trial.id == best.id)]
 
 
-def _order(columns: Sequence[Parameter], importance: Importance | None) -> list[int]:
-    """Return the parameters, the most important first."""
+def _order(space: Space, columns: Sequence[Parameter], importance: Importance | None) -> list[int]:
+    """Return the columns, the most important first; one that holds several variables has the place of its first."""
     places = {parameter.name: i for i, parameter in enumerate(columns)}
-    ranked = [] if importance is None else [each.name for each in importance.parameters if each.name in places]
-    return [places[name] for name in dict.fromkeys([*ranked, *places])]
+    whole = {v.name: p.name for p in space.parameters if space.is_composite(p) for v in p.variables}
+    names = [] if importance is None else [each.name for each in importance.parameters]
+    ranked = [name if name in places else whole.get(name) for name in names]
+    return [places[name] for name in dict.fromkeys([*ranked, *places]) if name in places]
 
 
 def packed(numbers: Any, kind: str) -> dict[str, str]:
@@ -152,8 +156,8 @@ def _parameter(parameter: Parameter, trials: Sequence[Trial], *, with_values: bo
             "whole": isinstance(low, int),
         }
         if with_values:
-            kind = "f8" if known["whole"] and max(abs(low), abs(high)) > EXACT else "f4"
             numbers = [float(x) if isinstance(x, int | float) else math.nan for x in values]
+            kind = "f8" if known["whole"] and max(abs(low), abs(high)) > EXACT else "f4"
             known["values"] = packed(numbers, kind)
         return known
     listed = getattr(parameter, "choices", None) or getattr(parameter, "values", None)

@@ -355,7 +355,7 @@ function facts() {
   if (s.pending) add(s.pending, "pending");
   if (s.added) add(s.added, "added");
   add(s.remaining, "left to ask");
-  add(s.dimensions, s.dimensions === 1 ? "parameter" : "parameters");
+  add(s.parameters, s.parameters === 1 ? "parameter" : "parameters");
   if (s.seconds_eval !== null) add(seconds(s.seconds_eval), "per evaluation");
   $("main").append(list);
   if (s.runner) $("main").append(make("p", {class: "soft"}, `Being run by ${s.runner}.`));
