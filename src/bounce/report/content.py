@@ -2,7 +2,7 @@
 
 The page draws and this module prepares; neither knows how the other works beyond the names in the document. Columns are
 base64 of little-endian numbers: a page with 5,000 trials of 200 parameters is read in a moment. The values of a number
-are rounded to seven digits there; the table of the best trial has them exactly.
+are rounded to seven digits there where these tell them apart; the table of the best trial has them exactly.
 
 The invariant: everything that a user wrote is a JSON string, and nothing is markup.
 """
@@ -40,6 +40,8 @@ TEXT = 300  # characters of a text
 LISTED = 200  # values of a parameter that are told apart, where it has no list of its own
 CHANGES = 1000  # of the history: the latest ones
 EXACT = 2.0**24  # whole numbers up to this are exact in four bytes
+NARROW = 10.0  # a real is larger than its range by this factor, or more: it needs eight bytes
+SHORT = (1e-30, 1e30)  # sizes that four bytes can hold
 MISSING = 65535  # the code of a value that is not there
 FARTHEST = 1e300  # ends of a range of outcomes, so that their difference is finite
 
@@ -157,8 +159,7 @@ def _parameter(parameter: Parameter, trials: Sequence[Trial], *, with_values: bo
         }
         if with_values:
             numbers = [float(x) if isinstance(x, int | float) else math.nan for x in values]
-            kind = "f8" if known["whole"] and max(abs(low), abs(high)) > EXACT else "f4"
-            known["values"] = packed(numbers, kind)
+            known["values"] = packed(numbers, "f4" if _short(low, high, log=known["log"]) else "f8")
         return known
     listed = getattr(parameter, "choices", None) or getattr(parameter, "values", None)
     texts = [_text(x) for x in listed] if listed else (["false", "true"] if parameter.type == "binary" else [])
@@ -172,6 +173,14 @@ def _parameter(parameter: Parameter, trials: Sequence[Trial], *, with_values: bo
         codes = [MISSING if x is _ABSENT else code.get(json.dumps(x, default=str), MISSING) for x in values]
         known["values"] = packed(codes, "u2")
     return known
+
+
+def _short(low: float, high: float, *, log: bool) -> bool:
+    """Return whether four bytes hold the values of a range well: whole numbers exactly, reals to a millionth of it."""
+    size = max(abs(low), abs(high))
+    if isinstance(low, int):
+        return size <= EXACT
+    return size <= NARROW * (high - low) and SHORT[0] <= (low if log else size) and size <= SHORT[1]
 
 
 def _outcome(limit: Limit, trials: Sequence[Trial]) -> dict[str, Any]:
