@@ -313,6 +313,21 @@ def test_the_labels_of_an_axis_tell_its_values_apart_and_do_not_meet(
     assert window.errors() == []
 
 
+def test_without_a_value_there_is_no_axis_of_values(window: Browser, tmp_path: Path) -> None:
+    study = Study.open(space=Space([Real("x", 0, 1)]), budget=9, seed=0)
+    study.fail(study.ask(3), "boom")
+    out = tmp_path / "failed.html"
+    out.write_text(document(content(Source("failed", study, None, str), None)), encoding="utf-8")
+    window.size(1200, 900)
+    window.open(out.as_uri())
+    _box(window, "#progress .plot")
+    assert window.run("return [...document.querySelectorAll('#progress text')].map(t => t.textContent)") == [
+        "0", "1", "2",
+    ]  # fmt: skip
+    assert window.run("return [...document.querySelectorAll('#progress .key')].map(t => t.textContent)") == ["failed"]
+    assert window.errors() == []
+
+
 @pytest.mark.slow
 def test_a_large_study_is_limited_to_what_can_be_used(window: Browser, tmp_path: Path) -> None:
     space = Space([Integer(f"x{i}", 0, 50) for i in range(200)])

@@ -149,7 +149,7 @@ function read(content) {
   remask();
 }
 function valueRange(order) {
-  if (!order.length) return {low: 0, high: 1, cut: false};
+  if (!order.length) return {low: 0, high: 1, cut: false, none: true};
   const at = q => T.value[order[Math.min(order.length - 1, Math.floor(q * order.length))]];
   let best = at(0), worst = T.value[order[order.length - 1]];
   const far = best + 1.6 * (at(0.9) - best);
@@ -255,7 +255,7 @@ function scaled(xs, place, least) {
   const texts = labels(xs, least);
   return xs.map((x, i) => [place(x), texts[i]]);
 }
-const valueMarks = () => scaled(ticks(D.range.low, D.range.high), x => (x - D.range.low) / (D.range.high - D.range.low));
+const valueMarks = () => D.range.none ? [] : scaled(ticks(D.range.low, D.range.high), x => (x - D.range.low) / (D.range.high - D.range.low));
 function point(ink, x, y, kind, size = 2.4) {
   ink.beginPath();
   if (kind === "failed") { ink.moveTo(x - 3, y - 3); ink.lineTo(x + 3, y + 3); ink.moveTo(x + 3, y - 3); ink.lineTo(x - 3, y + 3); ink.stroke(); }
@@ -440,7 +440,8 @@ function progress() {
     if (view.hover >= 0) { const at = where(view.hover); if (at) ring(self, ...at); }
   }
   pointing(self, (x, y) => closest(self, x, y, where));
-  const keysOf = [key("line", inks.blue, "best so far"), key("value", inks.dot, "value")];
+  const keysOf = D.best ? [key("value", inks.dot, "value")] : [];
+  if (D.order.some(i => !(T.infeasible && T.infeasible[i]))) keysOf.unshift(key("line", inks.blue, "best so far"));
   if (D.status.failed) keysOf.push(key("failed", inks.orange, "failed"));
   if (T.infeasible) keysOf.push(key("infeasible", inks.orange, "infeasible"));
   if (D.range.cut) keysOf.push(key("beyond", inks.dot, sign > 0 ? "above the picture" : "below the picture"));
