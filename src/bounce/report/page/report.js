@@ -625,7 +625,7 @@ function coordinates(holder) {
   const shownAxes = [...chosen(), null], lines = drawn();
   const many = shownAxes.length, tall = 320;
   const scroll = make("div", {class: "wide"}), inner = make("div");
-  inner.style.minWidth = Math.min(2400, many * 74) + "px";
+  inner.style.minWidth = Math.min(2400, many * 84) + "px";
   scroll.append(inner);
   holder.append(scroll);
   const self = picture(inner, {height: tall, left: 40, right: room(valueMarks(), 50), top: 34, bottom: 16, label: `Parallel coordinates of ${lines.length} trials`, paint});
