@@ -12,11 +12,14 @@ from bounce.cli.best import AsJson
 from bounce.cli.target import AnyPath, StudyPath, open_study
 
 if TYPE_CHECKING:
-    from bounce.optimizer.importance import Bin, Importance
+    from collections.abc import Sequence
+
+    from bounce.optimizer.importance import Bin, Importance, Influence
     from bounce.report.content import Source
     from bounce.study.study import Study
 
 SHOWN = 10  # pairs that are printed
+SUBSTITUTES = 5  # of one parameter that are printed
 LEAST = 0.005  # the share of a pair that is printed
 FRESH = 1.1  # times as many values make new importances
 BAR = 20  # characters of a bar for all of the variance
@@ -175,15 +178,27 @@ def _print_parameters(found: Importance, most: int) -> None:
         bar = "#" * round(BAR * each.total)
         verdict = "" if each.verdict == "matters" else each.verdict
         shares = f"{_percent(each.total)}  {interval:>12}  {_percent(each.first)}  {_percent(each.data)}"
-        print(f"{_name(each.name):<{width}}  {shares}  {bar or verdict}".rstrip())
+        print(f"{_name(each.name):<{width}}  {shares}  {' '.join(filter(None, (bar, verdict)))}".rstrip())
     left = found.parameters[most:]
     if left:
         print(f"... and {len(left)} more, {_at_most(left[0].total)}: --most shows them")
+    _print_substitutes(shown)
 
 
 def _at_most(share: float) -> str:
     """Return a bound on shares, given the largest of them."""
     return "each below 0.1 %" if share < 0.001 else f"each at most {100 * share:.1f} %"
+
+
+def _print_substitutes(shown: Sequence[Influence]) -> None:
+    groups = {frozenset([each.name, *each.substitutes]): each for each in reversed(shown) if each.substitutes}
+    if groups:
+        print("\nnot told apart: the trials do not say which parameter of a line does the part of the first")
+    for each in reversed(groups.values()):
+        *names, last = map(_name, each.substitutes[:SUBSTITUTES])
+        more = len(each.substitutes) - SUBSTITUTES
+        listed = f"{', '.join([_name(each.name), *names])} or {last}"
+        print(f"  {listed}{f', or one of {more} more' if more > 0 else ''}")
 
 
 def _print_bins(bins: tuple[Bin, ...]) -> None:

@@ -468,13 +468,18 @@ function bar(each) {
   svg.append(draw("circle", {class: "data", cx: 160 * each.data, cy: 8, r: 3}));
   return svg;
 }
+function alternatives(names, most = 4) {
+  if (!names.length) return "";
+  const more = names.length > most ? ` and ${names.length - most} more` : "";
+  return `: not told apart from ${names.slice(0, most).map(name => both(name, 30)).join(", ")}${more}`;
+}
 function importance() {
   const I = D.importance;
   const here = section("importance", "What matters", I ? "Shares of the variance over the whole space, by a model of the results." : null);
   if (!I) { here.append(make("p", {}, "There are too few different values to say what matters: 8 are needed.")); return; }
   if (I.quality < 0.5) here.append(make("p", {class: "warning"}, "The model predicts little, so these shares are not to be relied on. More results help."));
   const row = each => [make("span", {title: each.name}, short(each.name)), bar(each), percent(each.total), `${percent(each.total_interval[0])} – ${percent(each.total_interval[1])}`, percent(each.first), percent(each.data),
-    make("span", {class: "verdict-" + each.verdict}, each.verdict)];
+    make("span", {class: "verdict-" + each.verdict}, each.verdict + alternatives(each.substitutes))];
   const heads = ["parameter", "", "total", "5 % – 95 %", "alone", "data", "verdict"];
   here.append(table(heads, I.parameters.slice(0, AXES).map(row), [2, 3, 4, 5]));
   if (I.parameters.length > AXES) {
