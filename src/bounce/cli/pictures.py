@@ -195,10 +195,10 @@ def _print_substitutes(shown: Sequence[Influence]) -> None:
     if groups:
         print("\nnot told apart: the trials do not say which parameter of a line does the part of the first")
     for each in reversed(groups.values()):
-        *names, last = map(_name, each.substitutes[:SUBSTITUTES])
+        names = [_name(name) for name in (each.name, *each.substitutes[:SUBSTITUTES])]
         more = len(each.substitutes) - SUBSTITUTES
-        listed = f"{', '.join([_name(each.name), *names])} or {last}"
-        print(f"  {listed}{f', or one of {more} more' if more > 0 else ''}")
+        last = f"one of {more} more" if more > 0 else names.pop()
+        print(f"  {', '.join(names)} or {last}")
 
 
 def _print_bins(bins: tuple[Bin, ...]) -> None:
