@@ -266,3 +266,100 @@ def test_observations_that_are_spread_out_leave_out_what_others_tell() -> None:
     assert set(few) <= set(more)
     assert (np.diff(more) > 0).all()
     assert (more < 40).sum() <= 3  # of 40 results in one place
+
+
+def _together(space: Space, n: int, apart: int) -> Bounce:
+    """Return a run in which x moves with its mirror image, and c with a like choice, but for the last trials."""
+    rng = np.random.default_rng(2)
+    codes = space.sample(n + apart, rng=rng)
+    codes[:n, 1] = 1.0 - codes[:n, 0]
+    codes[:n, -1] = codes[:n, -2]
+    opt = Bounce(space, budget=100, seed=0)
+    points = space.decode(codes)
+    opt.add(points, [3 * point["x"] + (point["c"] == "b") + point["z0"] ** 2 for point in points])
+    return opt
+
+
+TOGETHER = Space(
+    [
+        Real("x", 0, 1),
+        Real("mirror", 0, 1),
+        *(Real(f"z{i}", 0, 1) for i in range(3)),
+        Categorical("c", ["a", "b", "c"]),
+        Categorical("like c", ["d", "e", "f"]),
+    ]
+)
+
+
+def test_parameters_that_always_moved_together_are_not_told_apart() -> None:
+    found = _together(TOGETHER, 40, 0).importance()
+    assert found is not None
+    assert found.quality > 0.8
+    for one, other in (("x", "mirror"), ("c", "like c")):
+        pair = found[one], found[other]
+        assert [each.verdict for each in pair] == ["unclear", "unclear"]
+        largest = max(pair, key=lambda each: each.total)
+        assert {largest.name, *largest.substitutes} == {one, other}
+        highs = {each.total_interval[1] for each in pair}
+        assert len(highs) == 1  # each may be all that both explain
+        assert highs.pop() >= sum(each.total for each in pair) - 0.05
+        assert largest.total_interval[0] == largest.first_interval[0] == 0
+    assert found["z0"].verdict == "matters"
+    assert found["z0"].substitutes == ()
+
+
+def test_few_trials_tell_apart_what_moved_together() -> None:
+    found = _together(TOGETHER, 40, 12).importance()
+    assert found is not None
+    assert [found[name].verdict for name in ("x", "c", "z0")] == ["matters"] * 3
+    assert found["mirror"].total_interval[1] < 0.02
+    assert not any(each.substitutes for each in found.parameters)
+
+
+def test_a_parameter_of_another_kind_can_be_a_substitute() -> None:
+    space = Space(
+        [Real("x", 0, 1), Binary("b"), Integer("n", 1, 9), Categorical("c", ["p", "q", "r"]), Real("z", 0, 1)]
+    )
+    rng = np.random.default_rng(0)
+    codes = space.sample(40, rng=rng)
+    codes[:, 0] = 0.2 + 0.6 * codes[:, 1]
+    codes[:, 2] = 4 * codes[:, 3]
+    points = space.decode(codes)
+    opt = Bounce(space, budget=100, seed=0)
+    opt.add(points, [2 * point["b"] + {"p": 1, "q": 0, "r": 3}[point["c"]] + point["z"] for point in points])
+    found = opt.importance()
+    assert found is not None
+    assert {each.name for each in found.parameters if each.verdict == "matters"} == {"z"}
+    named = {name: each.substitutes for each in found.parameters for name in [each.name] if each.substitutes}
+    assert all(set(others) <= {"x", "b", "n", "c"} - {name} for name, others in named.items())
+    assert {frozenset([name, *others]) for name, others in named.items()} == {
+        frozenset(["x", "b"]),
+        frozenset(["n", "c"]),
+    }
+    assert repr(found).count("(unclear)") == 4
+
+
+def test_the_command_names_what_is_not_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "lab.db"
+    with Study.open(path, space=TOGETHER, budget=50, seed=0) as study:
+        source = _together(TOGETHER, 40, 0)
+        study.add([trial.point for trial in source.trials], [trial.value for trial in source.trials])
+    said = CliRunner().invoke(app, ["importance", str(path)])
+    assert said.exit_code == 0, said.output
+    lines = said.output.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("not told apart"))
+    assert {frozenset(line.strip().split(" or ")) for line in lines[at + 1 : at + 3]} == {
+        frozenset(["x", "mirror"]),
+        frozenset(["c", "like c"]),
+    }
+    assert all(line.endswith("unclear") for line in lines if line.startswith(("x ", "mirror ")))
+
+
+def test_the_rest_of_the_parameters_have_a_bound_that_holds(tmp_path: Path) -> None:
+    space = Space([Real(f"x{i}", 0, 1) for i in range(8)])
+    path = tmp_path / "lab.db"
+    with Study.open(path, space=space, budget=50, seed=0) as study:
+        points = space.decode(space.sample(40, rng=np.random.default_rng(0)))
+        study.add(points, [point["x0"] for point in points])
+    said = CliRunner().invoke(app, ["importance", str(path), "--most", "3"]).output
+    assert "... and 5 more, each below 0.1 %: --most shows them" in said

@@ -529,6 +529,18 @@ def test_the_part_that_all_trials_share_is_proposed_by_bounce(caplog: pytest.Log
     assert not caplog.records
 
 
+def test_a_trial_that_began_before_any_was_complete_gives_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    study = optuna.create_study(sampler=BounceSampler(seed=0))
+    first, second = study.ask(), study.ask()
+    with caplog.at_level(logging.WARNING, "bounce"):
+        x = second.suggest_float("x", 0, 1)
+        study.tell(first, first.suggest_float("x", 0, 1) + first.suggest_float("y", 0, 1))
+        study.tell(second, x + second.suggest_float("y", 0, 1))
+        assert not caplog.records
+        study.ask().suggest_float("z", 0, 1)
+    assert len(caplog.records) == 1
+
+
 def test_a_space_that_changes_keeps_what_still_fits() -> None:
     sampler = BounceSampler(seed=0)
     study = optuna.create_study(sampler=sampler)

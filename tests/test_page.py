@@ -268,6 +268,66 @@ def test_the_effect_of_an_order_is_drawn_and_long_labels_do_not_meet(window: Bro
     assert window.errors() == []
 
 
+@pytest.mark.parametrize("width", [1200, 390])
+def test_the_labels_of_an_axis_tell_its_values_apart_and_do_not_meet(
+    window: Browser, tmp_path: Path, width: int
+) -> None:
+    names = [f"models/resnet-{depth}-pretrained-v{i}" for depth in (18, 34, 101) for i in (1, 2, 3)]
+    space = Space(
+        [
+            Integer("count", -1000000, -999990),
+            Real("time", 1.7e9, 1.7e9 + 100),
+            Real("huge", 1e-300, 1e300, log=True),
+            Real("close", 1e5, 1e5 + 1, log=True),
+            Categorical("name", names),
+        ]
+    )
+    study = Study.open(space=space, budget=30, seed=0)
+    points = space.decode(space.sample(20, rng=np.random.default_rng(0)))
+    for trial, point in zip(study.ask(20), points, strict=True):
+        study.tell(trial, -2000001.0 - 999990 - point["count"], point=point)
+    out = tmp_path / "labels.html"
+    out.write_text(document(content(Source("labels", study, None, str), None)), encoding="utf-8")
+    window.size(width, 900)
+    window.open(out.as_uri())
+    assert "-2000001" in window.run("return document.querySelector('#search table').textContent")
+    axes: dict[str, list[str]] = {}
+    for name in ("count", "time", "huge", "close", "name"):
+        cell = f"[...document.querySelectorAll('#trials .grid > div')].find(d => d.textContent.startsWith('{name}'))"
+        window.run(f"{cell}.scrollIntoView()")
+        window.wait_for(f"return {cell}.querySelector('svg').children.length")
+        found = window.run(
+            f"const bottom = {cell}.querySelector('svg').getBoundingClientRect().bottom - 24;"
+            f"return [...{cell}.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()])"
+            ".map(([text, b]) => [text, b.left, b.right, b.top > bottom])"
+        )
+        across = [(text, left, right) for text, left, right, below in found if below]
+        assert all(one[2] <= other[1] for one, other in pairwise(across)), across
+        axes[name] = [text for text, *_ in across]
+        assert len(set(axes[name])) == len(axes[name]) >= 2
+        values = [text for text, *_, below in found if not below]
+        assert len(set(values)) == len(values) >= 2
+    assert axes["count"] == ["-1000000", "-999995", "-999990"]
+    assert axes["time"][0] == "1700000000"
+    assert axes["huge"][0] == "1e-300"
+    assert window.errors() == []
+
+
+def test_without_a_value_there_is_no_axis_of_values(window: Browser, tmp_path: Path) -> None:
+    study = Study.open(space=Space([Real("x", 0, 1)]), budget=9, seed=0)
+    study.fail(study.ask(3), "boom")
+    out = tmp_path / "failed.html"
+    out.write_text(document(content(Source("failed", study, None, str), None)), encoding="utf-8")
+    window.size(1200, 900)
+    window.open(out.as_uri())
+    _box(window, "#progress .plot")
+    assert window.run("return [...document.querySelectorAll('#progress text')].map(t => t.textContent)") == [
+        "0", "1", "2",
+    ]  # fmt: skip
+    assert window.run("return [...document.querySelectorAll('#progress .key')].map(t => t.textContent)") == ["failed"]
+    assert window.errors() == []
+
+
 @pytest.mark.slow
 def test_a_large_study_is_limited_to_what_can_be_used(window: Browser, tmp_path: Path) -> None:
     space = Space([Integer(f"x{i}", 0, 50) for i in range(200)])

@@ -60,6 +60,15 @@ def test_failed_trials_are_marked_at_the_bad_edge(drawn: list[Figure], maximize:
     assert "failed" not in [str(line.get_label()) for line in drawn[1].axes[0].lines]
 
 
+@pytest.mark.parametrize("feasible", [True, False])
+def test_the_legend_has_the_best_so_far_only_where_there_is_one(drawn: list[Figure], feasible: bool) -> None:
+    shown = [Trial(i, {}, float(i), state="done", feasible=feasible) for i in range(3)]
+    convergence(shown, Path("x.png"), title="x")
+    legend = drawn[0].axes[0].get_legend()
+    assert legend is not None
+    assert ("best so far" in [text.get_text() for text in legend.get_texts()]) is feasible
+
+
 def test_the_axis_of_a_picture_counts_trials_by_id(drawn: list[Figure]) -> None:
     convergence(trials([2, 2, 4, 4]), Path("a.png"), title="a")
     values, dims = drawn[0].axes

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from bounce import Binary, Categorical, Integer, Ordinal, Real, Space, Study, Trial
+from bounce import Binary, Categorical, Integer, Ordinal, Permutation, Real, Space, Study, Trial
 from bounce.cli import app
 from bounce.cli.pictures import _Making
 from bounce.errors import BounceError
@@ -147,6 +147,39 @@ def test_the_most_important_parameter_comes_first(study: Study) -> None:
     importance = study.importance()
     assert importance is not None
     assert [each["name"] for each in found["parameters"]] == [each.name for each in importance.parameters]
+
+
+def test_a_permutation_that_matters_comes_first_and_counts_as_one_parameter() -> None:
+    space = Space([*(Real(f"x{i}", 0, 1) for i in range(3)), Permutation("order", ["cut", "drill", "paint", "sand"])])
+    study = Study.open(space=space, budget=30, seed=0)
+    points = space.decode(space.sample(30, rng=np.random.default_rng(0)))
+    study.add(points, [float(point["order"].index("drill")) for point in points])
+    found = _content(study)
+    assert found["parameters"][0]["name"] == "order"
+    assert [each["name"] for each in found["parameters"]].count("order") == 1
+    assert found["status"]["parameters"] == 4
+
+
+@pytest.mark.parametrize(
+    "real",
+    [
+        Real("t", 1.7e9, 1.7e9 + 100),
+        Real("h", 1e-60, 1e-50, log=True),
+        Real("h", 1e-300, 1e300, log=True),
+        Real("z", 0, 1e-50),
+        Real("w", -1e200, 1e200),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("error")
+def test_reals_that_four_bytes_cannot_hold_have_eight(real: Real) -> None:
+    space = Space([real, Real("usual", 1e-5, 1e3, log=True)])
+    study = Study.open(space=space, budget=30, seed=0)
+    points = space.decode(space.sample(20, rng=np.random.default_rng(0)))
+    study.add(points, list(range(20)))
+    long, usual = (each["values"] for each in content(Source("long", study, None, str), None)["parameters"])
+    assert _numbers(long).tolist() == [trial.point[real.name] for trial in study.trials]
+    assert usual["kind"] == "f4"
 
 
 def test_a_study_without_values_has_a_report(tmp_path: Path) -> None:

@@ -346,3 +346,59 @@ def test_a_spec_with_a_wrong_condition_is_refused_with_its_line(bounce: Terminal
     said = bounce("run", bounce.spec(stop_when="value above 1"))
     assert said.code == 2
     assert "line 3: stop_when: 'value above' does not fit direction 'minimize'" in said.err
+
+
+# what cannot be gained
+
+
+@pytest.mark.parametrize("given", [{"noise": "none"}, {}])
+def test_nothing_can_be_gained_where_every_value_is_known(given: dict[str, Any]) -> None:
+    optimizer = Bounce(binary(4), budget=20, seed=0, **given)
+    points = binary(4).decode(binary(4).grid())
+    exact = None if given else 0.0
+    optimizer.add(points[1:], [count_ones(point) for point in points[1:]], sems=exact)
+    assert (optimizer.improvement_expected() or 0.0) > 0.0
+    optimizer.add(points[:1], [count_ones(points[0])], sems=exact)
+    assert optimizer.improvement_expected() == 0.0
+
+
+def test_of_noisy_values_more_can_be_gained_at_the_same_points() -> None:
+    optimizer = Bounce(binary(4), budget=20, seed=0, noise=0.5)
+    points = binary(4).decode(binary(4).grid())
+    optimizer.add(points, [count_ones(point) for point in points])
+    assert (optimizer.improvement_expected() or 0.0) > 0.0
+
+
+LIMITED = bounce.Space([bounce.Real("x", 0, 1)], outcomes=["strength >= 1"])
+
+
+def test_a_bound_that_a_space_with_outcomes_does_not_have_is_no_condition() -> None:
+    def never(point: dict[str, Any]) -> float:
+        raise AssertionError
+
+    condition = "value below 1 or no improvement expected above 0.1"
+    said = r"'no improvement expected' does not fit a space with outcomes.*write 'no improvement in N evaluations'"
+    study = Study.open(space=LIMITED, budget=8, seed=0)
+    with pytest.raises(InvalidOption, match=said):
+        study.run(never, stop_when=condition)
+    with pytest.raises(InvalidOption, match=said):
+        Bounce(LIMITED, budget=8).reached(condition)
+    assert study.reached("value below 1 or no improvement in 3 evaluations") is None
+    assert study.improvement_expected() is None
+
+
+def test_a_spec_with_outcomes_and_such_a_condition_is_refused_with_its_line(tmp_path: Path, bounce: Terminal) -> None:
+    spec = tmp_path / "limited.toml"
+    spec.write_text(
+        'budget = 8\nstop_when = "no improvement expected above 0.1"\noutcomes = ["strength >= 1"]\n'
+        'command = ["test", "{x}"]\n[[parameters]]\nname = "x"\ntype = "real"\nlow = 0\nhigh = 1\n'
+    )
+    said = bounce("run", str(spec))
+    assert said.code == 2
+    assert "line 2: stop_when: 'no improvement expected' does not fit a space with outcomes" in said.err
+
+
+def test_one_evaluation_is_one() -> None:
+    study = Study.open(space=binary(8), budget=20, seed=0)
+    study.run(lambda point: 1.0, stop_when="no improvement in 1 evaluation")
+    assert study.stopped == "the last evaluation brought no improvement"

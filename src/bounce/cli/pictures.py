@@ -12,12 +12,15 @@ from bounce.cli.best import AsJson
 from bounce.cli.target import AnyPath, StudyPath, open_study
 
 if TYPE_CHECKING:
-    from bounce.optimizer.importance import Bin, Importance
+    from collections.abc import Sequence
+
+    from bounce.optimizer.importance import Bin, Importance, Influence
     from bounce.report.content import Source
     from bounce.study.study import Study
 
 USUAL = 20  # parameters that are printed
 SHOWN = 10  # pairs that are printed
+SUBSTITUTES = 5  # of one parameter that are printed
 LEAST = 0.005  # the share of a pair that is printed
 FRESH = 1.1  # times as many values make new importances
 BAR = 20  # characters of a bar for all of the variance
@@ -181,12 +184,27 @@ def _print_parameters(found: Importance, most: int) -> None:
         bar = "#" * round(BAR * each.total)
         verdict = "" if each.verdict == "matters" else each.verdict
         shares = f"{_percent(each.total)}  {interval:>12}  {_percent(each.first)}  {_percent(each.data)}"
-        print(f"{_name(each.name):<{width}}  {shares}  {bar or verdict}".rstrip())
-    left = len(found.parameters) - most
-    if left > 0:
-        print(
-            f"... and {left} more, each below {_percent(found.parameters[most - 1].total).strip()}: --most shows them"
-        )
+        print(f"{_name(each.name):<{width}}  {shares}  {' '.join(filter(None, (bar, verdict)))}".rstrip())
+    left = found.parameters[most:]
+    if left:
+        print(f"... and {len(left)} more, {_at_most(left[0].total)}: --most shows them")
+    _print_substitutes(shown)
+
+
+def _at_most(share: float) -> str:
+    """Return a bound on shares, given the largest of them."""
+    return "each below 0.1 %" if share < 0.001 else f"each at most {100 * share:.1f} %"
+
+
+def _print_substitutes(shown: Sequence[Influence]) -> None:
+    groups = {frozenset([each.name, *each.substitutes]): each for each in reversed(shown) if each.substitutes}
+    if groups:
+        print("\nnot told apart: the trials do not say which parameter of a line does the part of the first")
+    for each in reversed(groups.values()):
+        names = [_name(name) for name in (each.name, *each.substitutes[:SUBSTITUTES])]
+        more = len(each.substitutes) - SUBSTITUTES
+        last = f"one of {more} more" if more > 0 else names.pop()
+        print(f"  {', '.join(names)} or {last}")
 
 
 def _print_bins(bins: tuple[Bin, ...]) -> None:

@@ -3,8 +3,9 @@
 From the model: a process is fitted to all results in the input space, and the variance of its mean over the whole space
 is shared among the parameters (`sensitivity`). How sure that is follows from functions drawn from the same process.
 Whether a parameter does nothing anywhere, or only where the search has settled, is looked at again in fewer results
-that are spread out (`looks`). From the data alone: what the best trials have in common (`densities`). The invariant:
-nothing changes, and the same trials give the same answer.
+that are spread out (`looks`). Whether another one could have done its part is tried out (`substitutes`). From the data
+alone: what the best trials have in common (`densities`). The invariant: nothing changes, and the same trials give the
+same answer.
 
 Shapes: codes (n, D); functions (n, 1 + s), the posterior mean first.
 """
@@ -12,7 +13,7 @@ Shapes: codes (n, D); functions (n, 1 + s), the posterior mean first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
@@ -29,12 +30,14 @@ from bounce.optimizer.model import Data, errors_of
 from bounce.optimizer.options import Options
 from bounce.optimizer.sensitivity import Sample, averaged, codes_at, design
 from bounce.optimizer.state import Record, best_of, evidence
+from bounce.optimizer.substitutes import Substitutes
 from bounce.spaces.kinds import Codes, Kind
 from bounce.spaces.space import Space
 from bounce.subspace.embedding import Embedding
 from bounce.trial import VALUED, Scalar
 
 Verdict = Literal["matters", "unclear", "inert"]
+Band = tuple[float, float]
 FEWEST = 8  # values, below which there is no model
 MOST = 400  # observations of the model, spread over the run: a bound on its time
 FUNCTIONS = 24  # drawn from the posterior
@@ -63,7 +66,9 @@ class Influence:
     first: float
     """What it explains alone."""
     first_interval: tuple[float, float]
-    """The 5 % and 95 % quantiles over functions drawn from the posterior, widened to hold the share itself."""
+    """The 5 % and 95 % quantiles over functions drawn from the posterior, widened to hold the share itself. It begins
+    at 0 if the results are nearly as likely without the parameter, and ends at what the parameters that the trials do
+    not tell apart explain together."""
     total: float
     """What it explains alone and together with others."""
     total_interval: tuple[float, float]
@@ -75,6 +80,8 @@ class Influence:
     """`matters` if the interval of its total begins above 0.02; `inert` if the interval ends below 0.02, its part of
     what the model does not predict included, if models of fewer results that are spread out agree, and the data alone
     say nothing else (`chance` above 0.05); otherwise, and if the quality of the model is below 0.5, `unclear`."""
+    substitutes: tuple[str, ...] = ()
+    """Parameters that could have done its part, the likeliest first: trials do not tell which of them it was."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +157,8 @@ class Importance:
         raise KeyError(name)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{each.name} {each.total:.2f}" for each in self.parameters[:5])
+        unclear = {"unclear": " (unclear)"}
+        shown = ", ".join(f"{e.name} {e.total:.2f}{unclear.get(e.verdict, '')}" for e in self.parameters[:5])
         more = ", ..." if len(self.parameters) > 5 else ""
         return f"Importance({shown}{more}; quality {self.quality:.2f})"
 
@@ -179,7 +187,7 @@ def importance_of(
     paths = Paths(whole.gp, whole.y, FUNCTIONS, rng=rng, mean=whole.mean)
     own = importances(space, codes, values, BEST, rng=rng)
     scale = Scale.of(values[rows], method)
-    study = _Study(space, paths, tuple(looks), scale, sign, rng)
+    study = _Study(space, paths, whole, tuple(looks), scale, sign, rng)
     return study.importance(own, (first, now), len(rows), whole.quality)
 
 
@@ -197,6 +205,8 @@ class _Study:
 
     space: Space
     paths: Paths
+    whole: Look
+    """The process that the functions are drawn from."""
     looks: tuple[Look, ...]
     """The same fitted to fewer results that are spread out."""
     scale: Scale
@@ -219,8 +229,12 @@ class _Study:
         again = [Sample(look, sample.a, sample.b).indices(each)[1][:, 0] for look in self.looks]
         elsewhere = np.max([np.zeros(len(space)), *again], axis=0)
         order = np.argsort(-total[:, 0], kind="stable")
+        tried = {i: Substitutes.of(self.whole, space, i) for i in order.tolist() if total[i, 0] >= INERT}
+        bands = self._bands(sample, (alone, total), tried)
+        facts = np.stack([alone[:, 0], total[:, 0], elsewhere, *own], axis=1).tolist()
+        named = {i: tuple(space.variables[j].name for j in found.others) for i, found in tried.items()}
         parameters = tuple(
-            self._influence(i, alone[i], total[i], tuple(float(x[i]) for x in (elsewhere, *own)), quality)
+            replace(self._influence(i, facts[i], bands[i], quality), substitutes=named.get(i, ()))
             for i in order.tolist()
         )
         pairs = self._pairs(sample, order[:PAIRED].tolist())
@@ -230,16 +244,29 @@ class _Study:
         bins = self._bins(sample, *embeddings)
         return Importance(parameters, pairs, {e.name: e for e in effects}, surfaces, bins, observations, quality)
 
-    def _influence(self, i: int, first: Array, total: Array, own: tuple[float, ...], quality: float) -> Influence:
-        interval, (elsewhere, data, chance) = _interval(total), own
+    def _bands(
+        self, sample: Sample, shares: tuple[Array, Array], tried: Mapping[int, Substitutes]
+    ) -> list[tuple[Band, Band]]:
+        """Return the intervals of the first-order and total shares, wide enough for what trials do not tell apart."""
+        bands = np.array([[_interval(each) for each in share] for share in shares])
+        for i, found in tried.items():
+            if found.others or found.idle:
+                bands[:, i, 0] = 0.0
+            group = [i, *found.others]
+            for band, share in zip(bands, sample.indices([np.array(group)]), strict=True):
+                band[group, 1] = np.maximum(band[group, 1], _interval(share[0])[1])
+        return [((a, b), (c, d)) for (a, b), (c, d) in zip(*bands.tolist(), strict=True)]
+
+    def _influence(self, i: int, facts: Sequence[float], bands: tuple[Band, Band], quality: float) -> Influence:
+        first, total, elsewhere, data, chance = facts
+        interval = bands[1]
         hidden = (1.0 - quality) / len(self.space)  # what the model does not predict, shared evenly
         verdict: Verdict = "unclear"
         if quality >= POOR and max(interval[1] + hidden, elsewhere) < INERT and chance > CHANCE:
             verdict = "inert"
         elif quality >= POOR and interval[0] >= INERT:
             verdict = "matters"
-        name = self.space.variables[i].name
-        return Influence(name, float(first[0]), _interval(first), float(total[0]), interval, data, chance, verdict)
+        return Influence(self.space.variables[i].name, first, bands[0], total, interval, data, chance, verdict)
 
     def _pairs(self, sample: Sample, among: list[int]) -> tuple[Pair, ...]:
         couples = list(combinations(sorted(among), 2))
@@ -315,7 +342,7 @@ def _totals(sample: Sample, embedding: Embedding) -> list[tuple[NDArray[np.intp]
     return sorted(zip(embedding.members, totals, strict=True), key=lambda pair: -pair[1])
 
 
-def _interval(shares: Array) -> tuple[float, float]:
+def _interval(shares: Array) -> Band:
     """Return the band of a share over the functions, which holds that of the posterior mean."""
     low, high = np.quantile(shares[1:], BAND)
     return float(min(low, shares[0])), float(max(high, shares[0]))

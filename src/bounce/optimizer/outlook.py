@@ -3,7 +3,8 @@
 The model is that of the recommendation: built from all results, in the codes of the input space. The gain is the best
 value known minus the lowest value of the function. The outlook is an upper bound on the expectation of the gain over a
 finite set of points: by the union bound, gain > t has at most the probability Σᵢ P(best − fᵢ > t), however the
-values of the points depend on each other, and the expectation is the integral of that over t.
+values of the points depend on each other, and the expectation is the integral of that over t. Points whose value is
+known exactly are left out.
 
 The invariant: nothing changes, and the same trials give the same answer, whether or not the run was resumed.
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from bounce.acquire.improvement import log_ei
@@ -22,6 +24,7 @@ from bounce.gp.linalg import Array
 from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from bounce.gp.targets import Scale
+from bounce.optimizer.model import Data
 from bounce.optimizer.options import Options
 from bounce.optimizer.recommendation import conditioned, data_of
 from bounce.optimizer.state import Record, observations
@@ -57,6 +60,7 @@ def improvement_expected(space: Space, records: Sequence[Record], options: Optio
     best = gp.believed_best(y)
     good = data.points[rows].z[np.argsort(y, kind="stable")[:PARENTS]]
     x = _candidates(space, gp, y, best, good, rng=rng)
+    x = x[~_exact(data, x, options)]
     mean, sigma = _moments(gp, y, x)
     caution = 1.0 if len(space.reals) else options.method.caution  # as in an ask
     return scale.deviation * _gain(mean, caution * sigma, best)
@@ -80,6 +84,15 @@ def _candidates(space: Space, gp: GP, y: Array, best: float, good: Codes, *, rng
         x = np.vstack([x, children])
         value = np.append(value, log_ei(*_moments(gp, y, children), best))
     return np.unique(x, axis=0)
+
+
+def _exact(data: Data, x: Codes, options: Options) -> NDArray[np.bool_]:
+    """Return which points have a value that is known exactly, so that nothing can be gained there."""
+    known = data.errors == 0
+    if options.noise == "none":
+        known |= np.isnan(data.errors)
+    codes = {row.tobytes() for row in data.points.z[data.done & known]}
+    return np.array([row.tobytes() in codes for row in x], dtype=bool)
 
 
 def _children(space: Space, parents: Codes, *, rng: np.random.Generator) -> Codes:

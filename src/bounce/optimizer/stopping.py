@@ -62,8 +62,8 @@ class Condition(Protocol):
     def reached(self, now: Standing) -> str | None:
         """Return why the run should end; None if it should go on."""
 
-    def check(self, direction: str) -> None:
-        """Refuse a direction that the condition is not for."""
+    def check(self, direction: str, *, limited: bool) -> None:
+        """Refuse a direction that the condition is not for, or a space with limits on outcomes."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Target:
             return None
         return f"the best value, {best.value:g}, is {'below' if self.below else 'above'} {self.threshold:g}"
 
-    def check(self, direction: str) -> None:
+    def check(self, direction: str, *, limited: bool) -> None:
         """Refuse a target on the wrong side, which the first bad value would reach."""
         if (direction == "minimize") != self.below:
             right, wrong = ("below", "above") if direction == "minimize" else ("above", "below")
@@ -111,10 +111,11 @@ class Patience:
                 since += 1
         if best == math.inf or since < self.evaluations:
             return None
-        return f"the last {since} evaluations brought no improvement"
+        last = "evaluation" if since == 1 else f"{since} evaluations"
+        return f"the last {last} brought no improvement"
 
-    def check(self, direction: str) -> None:
-        """Accept both directions."""
+    def check(self, direction: str, *, limited: bool) -> None:
+        """Accept everything."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +138,13 @@ class Outlooks:
             expected = found if expected is None else expected
         return f"the model expects at most {expected:.2g} of further improvement"
 
-    def check(self, direction: str) -> None:
-        """Accept both directions."""
+    def check(self, direction: str, *, limited: bool) -> None:
+        """Refuse limits: better points that break them say nothing about what can be gained, so there is no bound."""
+        if limited:
+            raise _invalid(
+                "stop_when: 'no improvement expected' does not fit a space with outcomes, where Bounce has no bound on "
+                "what can be gained: write 'no improvement in N evaluations'"
+            )
 
 
 def _first_check(now: Standing) -> int:
@@ -155,15 +161,15 @@ class StopWhen:
     conditions: tuple[Condition, ...]
 
     @classmethod
-    def of(cls, given: object, direction: str) -> StopWhen:
-        """Read a condition; refuse what is not one, or does not fit the direction of the run."""
+    def of(cls, given: object, direction: str, *, limited: bool = False) -> StopWhen:
+        """Read a condition; refuse what is not one, or does not fit the direction of the run or limits on outcomes."""
         if isinstance(given, StopWhen):
             given = given.text
         if not isinstance(given, str) or not given.strip():
             raise _invalid(f"stop_when must be {SENTENCES}, not {quoted(given)}")
         conditions = tuple(_condition(part, given) for part in re.split(r"\s+or\s+", given.strip().lower()))
         for condition in conditions:
-            condition.check(direction)
+            condition.check(direction, limited=limited)
         return cls(given.strip(), conditions)
 
     def reached(self, now: Standing) -> str | None:

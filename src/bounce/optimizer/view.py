@@ -93,8 +93,9 @@ class View:
     def improvement_expected(self) -> float | None:
         """Return an upper bound on how much better the best value can still become, as far as the model can tell.
 
-        It is in the units of the values. None before two values that differ. A model of all results is fitted in the
-        space itself, and the bound holds for the points of a search in the whole space. Nothing in the run changes.
+        It is in the units of the values. None before two values that differ, and if the space has outcomes. A model of
+        all results is fitted in the space itself, and the bound holds for the points of a search in the whole space.
+        Nothing in the run changes.
         """
         return self._outlook(self._ledger.tells)
 
@@ -110,7 +111,7 @@ class View:
 
     def reached(self, stop_when: str | StopWhen) -> str | None:
         """Return why a run with this condition should end now; None if it should go on (`Study.run`)."""
-        condition = StopWhen.of(stop_when, self._options.direction)
+        condition = StopWhen.of(stop_when, self._options.direction, limited=bool(self.space.limits))
         ledger = self._ledger
         return condition.reached(Standing(self.space, ledger.records, self._options, ledger.tells, self._outlook))
 

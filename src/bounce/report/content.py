@@ -2,7 +2,7 @@
 
 The page draws and this module prepares; neither knows how the other works beyond the names in the document. Columns are
 base64 of little-endian numbers: a page with 5,000 trials of 200 parameters is read in a moment. The values of a number
-are rounded to seven digits there; the table of the best trial has them exactly.
+are rounded to seven digits there where these tell them apart; the table of the best trial has them exactly.
 
 The invariant: everything that a user wrote is a JSON string, and nothing is markup.
 """
@@ -28,6 +28,7 @@ from bounce.running.template import Template
 from bounce.spaces.kinds import Parameter
 from bounce.spaces.leaves import flat_trials, leaves
 from bounce.spaces.outcomes import Limit
+from bounce.spaces.space import Space
 from bounce.spec.spec import Spec
 from bounce.study.history import Entry
 from bounce.study.study import Study
@@ -39,6 +40,8 @@ TEXT = 300  # characters of a text
 LISTED = 200  # values of a parameter that are told apart, where it has no list of its own
 CHANGES = 1000  # of the history: the latest ones
 EXACT = 2.0**24  # whole numbers up to this are exact in four bytes
+NARROW = 10.0  # a real is larger than its range by this factor, or more: it needs eight bytes
+SHORT = (1e-30, 1e30)  # sizes that four bytes can hold
 MISSING = 65535  # the code of a value that is not there
 FARTHEST = 1e300  # ends of a range of outcomes, so that their difference is finite
 
@@ -62,7 +65,7 @@ def content(source: Source, importance: Importance | None, *, live: bool = False
     trials, best = study.trials, study.best
     shown = flat_trials(study.space, _latest(trials, best))
     columns = leaves(study.space)
-    order = _order(columns, importance)
+    order = _order(study.space, columns, importance)
     most = max(1, CELLS // max(1, len(shown)))
     status = study.status
     return {
@@ -78,6 +81,7 @@ def content(source: Source, importance: Importance | None, *, live: bool = False
             name: getattr(status, name)
             for name in ("planned", "spent", "dimensions", "target_dim", "radius", "side", "restart")
         }
+        | {"parameters": len(study.space.parameters)}
         | {"seconds_ask": status.seconds_ask, "seconds_eval": status.seconds_eval, "runner": status.runner},
         "states": STATES,
         "left_out": len(trials) - len(shown),
@@ -127,11 +131,13 @@ def _latest(trials: Sequence[Trial], best: Trial | None) -> list[Trial]:
     return [trial for trial in trials if trial.id >= first or (best is not None and trial.id == best.id)]
 
 
-def _order(columns: Sequence[Parameter], importance: Importance | None) -> list[int]:
-    """Return the parameters, the most important first."""
+def _order(space: Space, columns: Sequence[Parameter], importance: Importance | None) -> list[int]:
+    """Return the columns, the most important first; one that holds several variables has the place of its first."""
     places = {parameter.name: i for i, parameter in enumerate(columns)}
-    ranked = [] if importance is None else [each.name for each in importance.parameters if each.name in places]
-    return [places[name] for name in dict.fromkeys([*ranked, *places])]
+    whole = {v.name: p.name for p in space.parameters if space.is_composite(p) for v in p.variables}
+    names = [] if importance is None else [each.name for each in importance.parameters]
+    ranked = [name if name in places else whole.get(name) for name in names]
+    return [places[name] for name in dict.fromkeys([*ranked, *places]) if name in places]
 
 
 def packed(numbers: Any, kind: str) -> dict[str, str]:
@@ -152,9 +158,8 @@ def _parameter(parameter: Parameter, trials: Sequence[Trial], *, with_values: bo
             "whole": isinstance(low, int),
         }
         if with_values:
-            kind = "f8" if known["whole"] and max(abs(low), abs(high)) > EXACT else "f4"
             numbers = [float(x) if isinstance(x, int | float) else math.nan for x in values]
-            known["values"] = packed(numbers, kind)
+            known["values"] = packed(numbers, "f4" if _short(low, high, log=known["log"]) else "f8")
         return known
     listed = getattr(parameter, "choices", None) or getattr(parameter, "values", None)
     texts = [_text(x) for x in listed] if listed else (["false", "true"] if parameter.type == "binary" else [])
@@ -168,6 +173,14 @@ def _parameter(parameter: Parameter, trials: Sequence[Trial], *, with_values: bo
         codes = [MISSING if x is _ABSENT else code.get(json.dumps(x, default=str), MISSING) for x in values]
         known["values"] = packed(codes, "u2")
     return known
+
+
+def _short(low: float, high: float, *, log: bool) -> bool:
+    """Return whether four bytes hold the values of a range well: whole numbers exactly, reals to a millionth of it."""
+    size = max(abs(low), abs(high))
+    if isinstance(low, int):
+        return size <= EXACT
+    return size <= NARROW * (high - low) and SHORT[0] <= (low if log else size) and size <= SHORT[1]
 
 
 def _outcome(limit: Limit, trials: Sequence[Trial]) -> dict[str, Any]:

@@ -53,7 +53,8 @@ def _draw_values(pane: Axes, trials: Sequence[Trial], *, maximize: bool) -> None
     if beyond.any():
         marker, side = ("v", "below") if maximize else ("^", "above")
         pane.plot(ids[beyond], np.full(beyond.sum(), edge), marker, color="0.65", label=f"value {side} the plot")
-    pane.step(ids, best, where="post", color="C0", label="best so far")
+    if np.isfinite(best).any():
+        pane.step(ids, best, where="post", color="C0", label="best so far")
     failed = [trial.id for trial in trials if trial.state == "failed"]
     if failed:
         at_edge = np.full(len(failed), 0.02 if maximize else 0.98)  # shares of the height of the pane

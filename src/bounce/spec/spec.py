@@ -231,7 +231,8 @@ class _Document:
                 how["timeout"] = seconds(document["timeout"])
         if "stop_when" in document:
             with self.at("stop_when"):
-                how["stop_when"] = StopWhen.of(document["stop_when"], Options.of(options).direction).text
+                direction = Options.of(options).direction
+                how["stop_when"] = StopWhen.of(document["stop_when"], direction, limited=bool(space.limits)).text
         flags = self._flags()
         objective, command = self._objective(), self._command(space, flags)
         if objective is not None and command is not None:

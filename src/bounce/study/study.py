@@ -317,7 +317,8 @@ class Study(View):
         workers = (1 if executor is None else batch_size) if workers is None else whole("workers", workers, 1)
         until = None
         if stop_when is not None:
-            until = partial(self.reached, StopWhen.of(stop_when, self.options["direction"]))
+            limited = bool(self.space.limits)
+            until = partial(self.reached, StopWhen.of(stop_when, self.options["direction"], limited=limited))
         outcomes = tuple(limit.name for limit in self.space.limits)
         most = whole("max_failures", max_failures, 1)
         plan = Plan(workers, batch_size, most, checked_callbacks(callbacks), until, outcomes)

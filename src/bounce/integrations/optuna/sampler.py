@@ -171,7 +171,7 @@ class BounceSampler(BaseSampler):  # type: ignore[misc]
     ) -> Any:
         """Sample a parameter that the trials do not share, or of which Bounce knows nothing yet."""
         _check_single(study)
-        if self._warn and self._search_space is None and any(t.params for t in _complete(study)):
+        if self._warn and self._search_space is None and _came_after_others(study, trial):
             self._warn = False
             logger.warning(
                 "The parameter %r of trial %d is sampled independently, since not all complete trials have it with the "
@@ -304,5 +304,8 @@ def _checked(search_space: Mapping[str, BaseDistribution]) -> dict[str, BaseDist
     return dict(search_space)
 
 
-def _complete(study: Study) -> list[FrozenTrial]:
-    return list(study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))
+def _came_after_others(study: Study, trial: FrozenTrial) -> bool:
+    """Return whether a trial with parameters was complete when this one began."""
+    began = trial.datetime_start
+    complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    return any(t.params and t.datetime_complete and began and t.datetime_complete < began for t in complete)

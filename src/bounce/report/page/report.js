@@ -1,7 +1,7 @@
 // The report of a study: plain SVG and canvas. Every text is set as text, never as markup.
 "use strict";
 (() => {
-const AXES = 12, LINES = 2000, TABLE = 10, CLASSES = 8, LETTER = 6.5; // LETTER: pixels of a label's letter
+const AXES = 12, LINES = 2000, TABLE = 10, CLASSES = 8, LETTER = 7; // LETTER: pixels of a label's letter
 const $ = id => document.getElementById(id);
 const reduced = () => matchMedia("(max-width: 600px)").matches;
 const printing = () => document.documentElement.classList.contains("printing");
@@ -41,9 +41,15 @@ function shown(x, digits = 6) {
   if (!Number.isFinite(x)) return String(x);
   return String(Number(x.toPrecision(digits)));
 }
-function compact(x, digits = 4) {
-  const size = Math.abs(x);
-  return size && (size < 1e-3 || size >= 1e5) ? Number(x.toPrecision(3)).toExponential().replace("e+", "e") : shown(x, digits);
+// Significant digits of numbers up to some size that differ by a step, 15 at most.
+const digitsOf = (size, step, least) => size && step ? Math.max(least, Math.min(15, Math.floor(Math.log10(size)) - Math.floor(Math.log10(step) + 1e-9) + 1)) : least;
+// The labels of an axis: with a power of ten where that is not longer, and with the digits that tell them apart.
+function labels(xs, least = 4) {
+  const size = Math.max(...xs.map(Math.abs)), step = Math.min(...xs.slice(1).map((x, i) => x - xs[i]));
+  const digits = digitsOf(size, xs.length > 1 ? step : 0, least);
+  const power = x => Number(x.toPrecision(digits)).toExponential().replace("e+", "e"), plain = x => shown(x, digits);
+  const large = xs.filter(x => Math.abs(x) >= 1e5), powers = large.every(x => power(x).length <= plain(x).length);
+  return xs.map(x => x && (Math.abs(x) < 1e-3 || (powers && Math.abs(x) >= 1e5)) ? power(x) : plain(x));
 }
 const percent = x => (x >= 0.095 || x <= 0.0005 ? Math.round(100 * x) : (100 * x).toFixed(1)) + " %";
 function seconds(x) {
@@ -60,15 +66,14 @@ function ticks(low, high, count = 4) {
   if (!(high > low)) return [low];
   const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map(k => k * power).find(s => s >= rough);
-  const found = [];
-  for (let x = Math.ceil(low / step) * step; x <= high + step * 1e-9; x += step) found.push(Math.abs(x) < step * 1e-9 ? 0 : x);
-  return found;
+  const first = Math.ceil(low / step - 1e-9), found = Math.floor(high / step + 1e-9) - first + 1;
+  return Array.from({length: Math.max(0, found)}, (_, k) => (first + k) * step);
 }
 function logTicks(low, high) {
   const found = [];
   const skip = Math.max(1, Math.round((Math.log10(high) - Math.log10(low)) / 4));
   for (let e = Math.ceil(Math.log10(low) - 1e-9); e <= Math.log10(high) + 1e-9; e += skip) found.push(10 ** e);
-  return found.length > 1 ? found : [low, high];
+  return found.length > 1 ? found : ticks(low, high);
 }
 
 // Scales: where a value of a parameter lies, from 0 to 1
@@ -83,14 +88,36 @@ function valueAt(p, u) {
   const x = p.log ? Math.exp(Math.log(p.low) * (1 - u) + Math.log(p.high) * u) : p.low + (p.high - p.low) * u;
   return p.whole ? Math.round(x) : x;
 }
-const textOf = (p, x) => p.choices ? (x === 65535 ? "" : p.choices[x]) : shown(x);
-function marks(p, most = 6, width = Infinity) {
-  if (p.choices) {
-    const step = Math.ceil(p.choices.length / most), fits = Math.floor(width * step / p.choices.length / LETTER);
-    return p.choices.map((text, i) => [(i + 0.5) / p.choices.length, short(text, Math.max(3, Math.min(12, fits)))]).filter((_, i) => i % step === 0);
+const textOf = (p, x) => p.choices ? (x === 65535 ? "" : p.choices[x]) : exact(x, p.low, p.high);
+// A number with the digits that tell a hundred-thousandth of a range; whole numbers have all of theirs.
+const exact = (x, low, high, least = 6) => shown(x, Number.isInteger(x) ? 15 : digitsOf(Math.max(Math.abs(low), Math.abs(high)), (high - low) / 1e5, least));
+const valueText = x => exact(x, D.range.low, D.range.high, 8);
+// Places and texts of choices, in the letters that fit. If they look alike then, without what all begin with; if they
+// still do, or if there are many, some are left out.
+function listed(texts, most, fits) {
+  const same = prefix(texts), n = texts.length;
+  for (let step = Math.ceil(n / most); ; step *= 2) {
+    const room = Math.max(3, Math.min(12, fits(step)));
+    for (const cut of same > 3 ? [0, same] : [0]) {
+      const brief = text => both(cut && text.length > room ? "…" + text.slice(cut) : text, room);
+      const found = texts.map((text, i) => [(i + 0.5) / n, brief(text)]).filter((_, i) => i % step === 0);
+      if (step >= n || new Set(found.map(([, text]) => text)).size === found.length) return found;
+    }
   }
-  return (p.log ? logTicks(p.low, p.high) : ticks(p.low, p.high)).map(x => [place(p, x), compact(x)]);
 }
+function prefix(texts) {
+  const least = Math.min(...texts.map(text => text.length));
+  let same = 0;
+  while (same < least - 1 && texts.every(text => text[same] === texts[0][same])) same++;
+  return same;
+}
+const across = (width, n) => step => Math.floor((width * step / n - 4) / LETTER);
+function marks(p, most = 6, fits = () => 12) {
+  if (p.choices) return listed(p.choices, most, fits);
+  return scaled(p.log ? logTicks(p.low, p.high) : ticks(p.low, p.high), x => place(p, x));
+}
+// Pixels for the labels beside an axis.
+const room = (found, least = 52) => Math.max(least, 10 + LETTER * Math.max(0, ...found.map(([, text]) => text.length)));
 
 // Data
 
@@ -122,7 +149,7 @@ function read(content) {
   remask();
 }
 function valueRange(order) {
-  if (!order.length) return {low: 0, high: 1, cut: false};
+  if (!order.length) return {low: 0, high: 1, cut: false, none: true};
   const at = q => T.value[order[Math.min(order.length - 1, Math.floor(q * order.length))]];
   let best = at(0), worst = T.value[order[order.length - 1]];
   const far = best + 1.6 * (at(0.9) - best);
@@ -210,13 +237,25 @@ function axes(self, xs, ys) {
     self.ink.fillRect(self.left, Math.round(self.Y(u)), self.w, 1);
     self.svg.append(draw("text", {x: self.left - 6, y: self.Y(u) + 4, "text-anchor": "end"}, text));
   }
-  xs.forEach(([u, text], i) => {
-    const anchor = u > 0.97 ? "end" : u < 0.03 && i === 0 ? "start" : "middle";
-    self.svg.append(draw("text", {x: self.X(u), y: self.top + self.h + 16, "text-anchor": anchor}, text));
-  });
+  below(self, xs);
   self.svg.append(draw("path", {class: "axis", d: `M${self.left},${self.top}v${self.h}h${self.w}`}));
 }
-const valueMarks = () => ticks(D.range.low, D.range.high).map(x => [(x - D.range.low) / (D.range.high - D.range.low), compact(x)]);
+// Labels below a picture; one that would meet the label before it is left out.
+function below(self, xs) {
+  let free = -Infinity;
+  xs.forEach(([u, text], i) => {
+    const anchor = u > 0.97 ? "end" : u < 0.03 && i === 0 ? "start" : "middle", wide = LETTER * text.length;
+    const start = self.X(u) - {end: wide, start: 0, middle: wide / 2}[anchor];
+    if (start < free) return;
+    free = start + wide + 3;
+    self.svg.append(draw("text", {x: self.X(u), y: self.top + self.h + 16, "text-anchor": anchor}, text));
+  });
+}
+function scaled(xs, place, least) {
+  const texts = labels(xs, least);
+  return xs.map((x, i) => [place(x), texts[i]]);
+}
+const valueMarks = () => D.range.none ? [] : scaled(ticks(D.range.low, D.range.high), x => (x - D.range.low) / (D.range.high - D.range.low));
 function point(ink, x, y, kind, size = 2.4) {
   ink.beginPath();
   if (kind === "failed") { ink.moveTo(x - 3, y - 3); ink.lineTo(x + 3, y + 3); ink.moveTo(x + 3, y - 3); ink.lineTo(x - 3, y + 3); ink.stroke(); }
@@ -236,7 +275,7 @@ function ring(self, x, y) {
 function tell(i, x, y) {
   const tip = $("tip");
   if (i < 0) { tip.hidden = true; return; }
-  const value = Number.isNaN(T.value[i]) ? state(i) : shown(T.value[i], 8) + (T.sem && T.sem[i] > 0 ? " ± " + shown(T.sem[i], 3) : "");
+  const value = Number.isNaN(T.value[i]) ? state(i) : valueText(T.value[i]) + (T.sem && T.sem[i] > 0 ? " ± " + shown(T.sem[i], 3) : "");
   tip.replaceChildren(make("b", {}, `Trial ${T.id[i]}: ${value}`));
   if (kindOf(i) === "infeasible") tip.append(make("div", {}, "infeasible"));
   const error = D.trials.error_of[T.id[i]], note = D.trials.notes[T.id[i]];
@@ -349,13 +388,13 @@ function key(kind, colour, text) {
 function facts() {
   const s = D.status, list = make("ul", {class: "facts"});
   const add = (value, label) => list.append(make("li", {}, make("b", {}, value), make("span", {}, label)));
-  add(D.best ? shown(Number(D.best.value), 8) : "none yet", `best value (${D.direction})`);
+  add(D.best ? valueText(Number(D.best.value)) : "none yet", `best value (${D.direction})`);
   add(`${s.done} of ${s.planned}`, "done");
   if (s.failed) add(s.failed, "failed");
   if (s.pending) add(s.pending, "pending");
   if (s.added) add(s.added, "added");
   add(s.remaining, "left to ask");
-  add(s.dimensions, s.dimensions === 1 ? "parameter" : "parameters");
+  add(s.parameters, s.parameters === 1 ? "parameter" : "parameters");
   if (s.seconds_eval !== null) add(seconds(s.seconds_eval), "per evaluation");
   $("main").append(list);
   if (s.runner) $("main").append(make("p", {class: "soft"}, `Being run by ${s.runner}.`));
@@ -367,7 +406,7 @@ function progress() {
   const first = n ? T.id[0] : 0, last = n ? T.id[n - 1] : 1;
   const u = i => last > first ? (T.id[i] - first) / (last - first) : 0.5;
   const edge = sign > 0 ? 1 : 0;
-  const self = picture(here, {height: 300, label: `Values of ${n} trials and the best so far. Arrow keys move from trial to trial.`, paint});
+  const self = picture(here, {height: 300, left: room(valueMarks()), label: `Values of ${n} trials and the best so far. Arrow keys move from trial to trial.`, paint});
   const where = i => Number.isNaN(T.value[i]) ? (state(i) === "failed" ? [self.X(u(i)), self.Y(edge)] : null) : [self.X(u(i)), self.Y(valuePlace(i))];
   function paint() {
     axes(self, ticks(first, last, 6).filter(x => x === Math.round(x)).map(x => [last > first ? (x - first) / (last - first) : 0.5, String(x)]), valueMarks());
@@ -401,7 +440,8 @@ function progress() {
     if (view.hover >= 0) { const at = where(view.hover); if (at) ring(self, ...at); }
   }
   pointing(self, (x, y) => closest(self, x, y, where));
-  const keysOf = [key("line", inks.blue, "best so far"), key("value", inks.dot, "value")];
+  const keysOf = D.best ? [key("value", inks.dot, "value")] : [];
+  if (D.order.some(i => !(T.infeasible && T.infeasible[i]))) keysOf.unshift(key("line", inks.blue, "best so far"));
   if (D.status.failed) keysOf.push(key("failed", inks.orange, "failed"));
   if (T.infeasible) keysOf.push(key("infeasible", inks.orange, "infeasible"));
   if (D.range.cut) keysOf.push(key("beyond", inks.dot, sign > 0 ? "above the picture" : "below the picture"));
@@ -428,13 +468,18 @@ function bar(each) {
   svg.append(draw("circle", {class: "data", cx: 160 * each.data, cy: 8, r: 3}));
   return svg;
 }
+function alternatives(names, most = 4) {
+  if (!names.length) return "";
+  const more = names.length > most ? ` and ${names.length - most} more` : "";
+  return `: not told apart from ${names.slice(0, most).map(name => both(name, 30)).join(", ")}${more}`;
+}
 function importance() {
   const I = D.importance;
   const here = section("importance", "What matters", I ? "Shares of the variance over the whole space, by a model of the results." : null);
   if (!I) { here.append(make("p", {}, "There are too few different values to say what matters: 8 are needed.")); return; }
   if (I.quality < 0.5) here.append(make("p", {class: "warning"}, "The model predicts little, so these shares are not to be relied on. More results help."));
   const row = each => [make("span", {title: each.name}, short(each.name)), bar(each), percent(each.total), `${percent(each.total_interval[0])} – ${percent(each.total_interval[1])}`, percent(each.first), percent(each.data),
-    make("span", {class: "verdict-" + each.verdict}, each.verdict)];
+    make("span", {class: "verdict-" + each.verdict}, each.verdict + alternatives(each.substitutes))];
   const heads = ["parameter", "", "total", "5 % – 95 %", "alone", "data", "verdict"];
   here.append(table(heads, I.parameters.slice(0, AXES).map(row), [2, 3, 4, 5]));
   if (I.parameters.length > AXES) {
@@ -457,20 +502,18 @@ function effects() {
   here.append(grid);
   const all = I.effects.slice(0, AXES).flatMap(e => e.mean.flatMap((m, i) => [m - e.deviation[i], m + e.deviation[i]]));
   const low = Math.min(...all), high = Math.max(...all), y = v => high > low ? (v - low) / (high - low) : 0.5;
-  const byName = new Map(D.parameters.map(p => [p.name, p]));
+  const byName = new Map(D.parameters.map(p => [p.name, p])), heights = scaled(ticks(low, high, 3), y, 3);
   for (const effect of I.effects.slice(0, AXES)) {
     const p = byName.get(effect.name) || {choices: effect.values}; // the order of two items has no column
     const cell = make("div", {}, make("h3", {}, short(effect.name)));
     grid.append(cell);
-    picture(cell, {height: 150, label: `Effect of ${effect.name}: from ${shown(Math.min(...effect.mean), 4)} to ${shown(Math.max(...effect.mean), 4)}`, tabindex: "-1", paint: self => {
-      const listed = effect.values.length;
-      const at = i => p.choices ? (i + 0.5) / listed : Math.min(1, Math.max(0, place(p, effect.values[i])));
-      const step = Math.ceil(listed / 5);
-      const xs = p.choices ? effect.values.map((v, i) => [at(i), short(String(v), Math.max(3, Math.min(10, Math.floor(self.w * step / listed / LETTER))))]).filter((_, i) => i % step === 0) : marks(p, 4);
-      axes(self, xs, ticks(low, high, 3).map(v => [y(v), compact(v, 3)]));
+    picture(cell, {height: 150, left: room(heights), label: `Effect of ${effect.name}: from ${shown(Math.min(...effect.mean), 4)} to ${shown(Math.max(...effect.mean), 4)}`, tabindex: "-1", paint: self => {
+      const many = effect.values.length;
+      const at = i => p.choices ? (i + 0.5) / many : Math.min(1, Math.max(0, place(p, effect.values[i])));
+      axes(self, p.choices ? listed(effect.values.map(String), 5, across(self.w, many)) : marks(p, 4), heights);
       const order = [...effect.values.keys()];
       if (p.choices && p.type !== "ordinal") {
-        const wide = Math.min(30, 0.6 * self.w / listed);
+        const wide = Math.min(30, 0.6 * self.w / many);
         for (const i of order) {
           const u = y(effect.mean[i]), top = Math.max(u, 0);
           self.svg.append(draw("rect", {class: "bar-soft", x: self.X(at(i)) - wide / 2, y: self.Y(top), width: wide, height: Math.max(1, self.Y(0) - self.Y(top))}));
@@ -496,8 +539,9 @@ function contours(surface, byName) {
   const cell = make("div", {}, make("h3", {}, surface.names.map(name => short(name, 30)).join(" × ")));
   const values = surface.mean.flat(), low = Math.min(...values), high = Math.max(...values);
   const at = (p, axis, i) => p && !p.choices ? Math.min(1, Math.max(0, place(p, axis[i]))) : (i + 0.5) / axis.length;
-  picture(cell, {height: 220, label: `Joint effect of ${surface.names.join(" and ")}: from ${shown(low, 4)} to ${shown(high, 4)}`, tabindex: "-1", paint: self => {
-    const [xs, ys] = surface.values, us = xs.map((_, i) => at(px, xs, i)), vs = ys.map((_, j) => at(py, ys, j));
+  const [xs, ys] = surface.values, up = py && !py.choices ? marks(py, 4) : listed(ys.map(String), 5, () => 10);
+  picture(cell, {height: 220, left: room(up), label: `Joint effect of ${surface.names.join(" and ")}: from ${shown(low, 4)} to ${shown(high, 4)}`, tabindex: "-1", paint: self => {
+    const us = xs.map((_, i) => at(px, xs, i)), vs = ys.map((_, j) => at(py, ys, j));
     const edge = (list, i) => i <= 0 ? 0 : i >= list.length ? 1 : (list[i - 1] + list[i]) / 2;
     const ink = self.ink;
     surface.mean.forEach((row, i) => row.forEach((mean, j) => {
@@ -511,9 +555,7 @@ function contours(surface, byName) {
       const level = low + (high - low) * k / 6;
       self.svg.append(draw("path", {class: "contour", d: isoline(surface.mean, us.map(self.X), vs.map(self.Y), level)}));
     }
-    const names = (p, axis) => p && !p.choices ? marks(p, 4) : axis.map((v, i) => [(i + 0.5) / axis.length, short(String(v), 8)]).filter((_, i) => i % Math.ceil(axis.length / 5) === 0);
-    const across = names(px, xs), up = names(py, ys);
-    for (const [u, text] of across) self.svg.append(draw("text", {x: self.X(u), y: self.top + self.h + 16, "text-anchor": "middle"}, text));
+    below(self, px && !px.choices ? marks(px, 4) : listed(xs.map(String), 5, across(self.w, xs.length)));
     for (const [u, text] of up) self.svg.append(draw("text", {x: self.left - 6, y: self.Y(u) + 4, "text-anchor": "end"}, text));
   }});
   cell.append(make("div", {class: "row"}, make("span", {}, `across: ${short(surface.names[0], 30)}; up: ${short(surface.names[1], 30)}; from ${shown(low, 4)} to ${shown(high, 4)}, the best is strongest`)));
@@ -588,10 +630,10 @@ function coordinates(holder) {
   const shownAxes = [...chosen(), null], lines = drawn();
   const many = shownAxes.length, tall = 320;
   const scroll = make("div", {class: "wide"}), inner = make("div");
-  inner.style.minWidth = Math.min(2400, many * 74) + "px";
+  inner.style.minWidth = Math.min(2400, many * 84) + "px";
   scroll.append(inner);
   holder.append(scroll);
-  const self = picture(inner, {height: tall, left: 40, right: 50, top: 34, bottom: 16, label: `Parallel coordinates of ${lines.length} trials`, paint});
+  const self = picture(inner, {height: tall, left: 40, right: room(valueMarks(), 50), top: 34, bottom: 16, label: `Parallel coordinates of ${lines.length} trials`, paint});
   const X = k => self.left + (many > 1 ? k / (many - 1) : 0.5) * self.w;
   const U = (k, i) => shownAxes[k] ? shownAxes[k].u[i] : valuePlace(i);
   function path(i) {
@@ -629,7 +671,7 @@ function coordinates(holder) {
     const g = draw("g", {class: "handle"});
     g.append(draw("line", {class: "axis", x1: x, x2: x, y1: self.top, y2: self.top + self.h}));
     g.append(draw("text", {class: "name", x, y: k % 2 ? 10 : 24, "text-anchor": k === 0 ? "start" : k === many - 1 ? "end" : "middle"}, both(name, 14)));
-    for (const [u, text] of p ? marks(p, 5) : valueMarks()) g.append(draw("text", {x: x + 3, y: self.Y(u) + 4, "paint-order": "stroke", stroke: inks.ground, "stroke-width": 3}, text));
+    for (const [u, text] of p ? marks(p, 5, () => Math.floor((self.w / Math.max(1, many - 1) - 6) / LETTER)) : valueMarks()) g.append(draw("text", {x: x + 3, y: self.Y(u) + 4, "paint-order": "stroke", stroke: inks.ground, "stroke-width": 3}, text));
     for (const limit of p && p.limits || []) g.append(draw("path", {class: "limit", d: `M${x - 9},${self.Y(place(p, limit))}h18`}));
     if (range) g.append(draw("rect", {class: "brush", x: x - 7, width: 14, y: self.Y(range[1]), height: Math.max(2, self.Y(range[0]) - self.Y(range[1]))}));
     self.svg.append(g);
@@ -655,10 +697,10 @@ function coordinates(holder) {
 function slice(grid, p) {
   const cell = make("div", {}, make("h3", {}, short(p.name)));
   grid.append(cell);
-  const self = picture(cell, {height: 170, label: `Value against ${p.name}. Arrow keys move from trial to trial.`, paint});
+  const self = picture(cell, {height: 170, left: room(valueMarks()), label: `Value against ${p.name}. Arrow keys move from trial to trial.`, paint});
   const where = i => Number.isNaN(T.value[i]) || Number.isNaN(p.u[i]) ? null : [self.X(p.u[i] + (p.choices ? spread(i) / p.choices.length : 0)), self.Y(valuePlace(i))];
   function paint() {
-    axes(self, marks(p, 4, self.w), valueMarks());
+    axes(self, marks(p, 4, across(self.w, p.choices ? p.choices.length : 1)), valueMarks());
     const range = view.brushes.get(p.name);
     for (const x of p.limits || []) self.svg.append(draw("path", {class: "limit", d: `M${self.X(place(p, x))},${self.top}v${self.h}`}));
     if (range) self.svg.append(draw("rect", {class: "brush", x: self.X(range[0]), width: self.X(range[1]) - self.X(range[0]), y: self.top, height: self.h}));
@@ -686,12 +728,12 @@ function selection() {
   const said = [...view.brushes].map(([name, [low, high]]) => {
     const p = name === null ? null : P.find(each => each.name === name);
     const ends = p ? [valueAt(p, low), valueAt(p, high)] : [low, high].map(u => D.range.low + u * (D.range.high - D.range.low));
-    return `${short(name === null ? "value" : name, 30)} from ${ends.map(x => typeof x === "number" ? shown(x, 4) : short(x, 20)).join(" to ")}`;
+    return `${short(name === null ? "value" : name, 30)} from ${ends.map(x => typeof x === "number" ? (p ? exact(x, p.low, p.high, 4) : exact(x, D.range.low, D.range.high, 4)) : short(x, 20)).join(" to ")}`;
   });
   line.textContent = `${found.length} of ${D.order.length} trials selected: ${said.join(", ")}`;
   const columns = chosen().slice(0, 8);
   holder.replaceChildren(table(["trial", "value", ...columns.map(p => short(p.name, 20))],
-    found.slice(0, TABLE).map(i => [String(T.id[i]), shown(T.value[i]), ...columns.map(p => short(textOf(p, p.x[i]), 24))]), [0, 1]));
+    found.slice(0, TABLE).map(i => [String(T.id[i]), valueText(T.value[i]), ...columns.map(p => short(textOf(p, p.x[i]), 24))]), [0, 1]));
 }
 
 function search() {
@@ -706,7 +748,7 @@ function search() {
     groups.set(name, g);
   }
   const heads = ["stage", "bins", "trials", "failed", "best value"], restarts = [...groups.values()].some(g => g.restart);
-  if (groups.size) here.append(table(restarts ? ["restart", ...heads] : heads, [...groups.values()].map(g => [...(restarts ? [g.restart] : []), g.stage, g.bins, g.count, g.failed || "", shown(g.best)]), [0, 1, 2, 3, 4, 5]));
+  if (groups.size) here.append(table(restarts ? ["restart", ...heads] : heads, [...groups.values()].map(g => [...(restarts ? [g.restart] : []), g.stage, g.bins, g.count, g.failed || "", valueText(g.best)]), [0, 1, 2, 3, 4, 5]));
   const s = D.status, region = [];
   if (s.radius) region.push(`up to ${shown(s.radius, 3)} combinatorial bins may change`);
   if (s.side) region.push(`reals within ${shown(s.side, 3)} of their range`);
@@ -738,8 +780,9 @@ function chart(grid, title, series, log = false) {
   if (low === high) { high = log ? high * 2 : high + 1; low = log ? low / 2 : low; }
   const y = x => log ? Math.log(x / low) / Math.log(high / low) : (x - low) / (high - low);
   const first = n ? T.id[0] : 0, last = n ? T.id[n - 1] : 1, u = i => last > first ? (T.id[i] - first) / (last - first) : 0.5;
-  picture(cell, {height: 150, label: title, tabindex: "-1", paint: self => {
-    axes(self, ticks(first, last, 3).map(x => [last > first ? (x - first) / (last - first) : 0.5, String(x)]), (log ? logTicks(low, high) : ticks(low, high, 3)).map(x => [y(x), compact(x, 3)]));
+  const heights = scaled(log ? logTicks(low, high) : ticks(low, high, 3), y, 3);
+  picture(cell, {height: 150, left: room(heights), label: title, tabindex: "-1", paint: self => {
+    axes(self, ticks(first, last, 3).filter(Number.isInteger).map(x => [last > first ? (x - first) / (last - first) : 0.5, String(x)]), heights);
     for (const [, xs, colour] of series) {
       self.ink.fillStyle = inks[colour];
       for (let i = 0; i < n; i++) if (usable(xs[i]) && state(i) !== "added") point(self.ink, self.X(u(i)), self.Y(y(xs[i])), "value", n > 1000 ? 1 : 1.8);
