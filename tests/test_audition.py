@@ -251,7 +251,7 @@ def test_auditions_respect_conditions_and_constraints() -> None:
 def test_a_run_of_version_6_continues_without_auditions() -> None:
     document = json.loads((Path(__file__).parent / "fixtures" / "state_v6.json").read_text())
     former = Bounce.from_state_dict(document["state"])
-    assert former.options["method"] == {"auditions": None, "limit_unit": "median"}
+    assert former.options["method"] == {"auditions": None, "limit_unit": "median", "limit_changes": "radius"}
     for expected in document["next"]:
         (trial,) = former.ask()
         assert trial.point["family"] == expected["family"]

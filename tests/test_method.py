@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bounce import Binary, Bounce, Categorical, InvalidOption, Method, Ordinal, Real, Space
+from bounce import Binary, Bounce, Categorical, Integer, InvalidOption, Method, Ordinal, Real, Space
 from runs import Point, facts, ones, sphere, through_json
 from spaces import binary, mixed, reals
 
@@ -185,6 +185,9 @@ CASES = {
     "bend": Case(reals(3), 20, objective=lambda i, point: sphere(point)),
     "failures": Case(binary(12), 12, objective=lambda i, point: None if i == 4 else ones(point)),
     "limit_unit": Case(Space(reals(3).parameters, outcomes=["load <= 0.8"]), 16, objective=lambda i, p: -sphere(p)),
+    "limit_changes": Case(
+        Space([Integer("a", 1, 9), Integer("b", 1, 9)], outcomes=["load <= 12"]), 20, objective=lambda i, p: -sphere(p)
+    ),
     "lengthscales": Case(Space([*binary(6).parameters, *levels(6, 5).parameters]), 12),
     "spread": Case(binary(12), 16, other=0.1),
     "lengthscale_prior": Case(

@@ -18,7 +18,7 @@ from runs import drive, facts, ones, sphere, through_json
 from spaces import binary, mixed, reals
 
 # Where the defaults of versions 6, 5 and 4 were other ones.
-LAST: dict[str, Any] = {"auditions": None, "limit_unit": "median"}
+LAST: dict[str, Any] = {"auditions": None, "limit_unit": "median", "limit_changes": "radius"}
 FORMER = LAST | {"repeats": None, "climbs": "one", "capped": "mixed"}
 BEFORE = FORMER | {"lengthscale_prior": "gamma", "real_lengthscales": "apart", "design": "latin", "tolerance": "fixed"}
 KINDS = pytest.mark.parametrize("space", [binary(8), mixed(2), reals(3)], ids=["binary", "mixed", "real"])

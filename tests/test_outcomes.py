@@ -420,3 +420,36 @@ def test_a_plot_of_a_study_with_limits_is_drawn(tmp_path: Path) -> None:
 def test_an_outcome_may_be_written_in_backquotes_as_names_in_constraints_are() -> None:
     space = Space([Real("x", 0, 1)], outcomes=["`a b` >= 3", "1 <= `c d` <= 2"])
     assert space.limits == limits_of(["a b >= 3", "1 <= c d <= 2"])
+
+
+def frame(point: dict[str, Any]) -> tuple[float, dict[str, float]]:
+    """Return a cost that grows with the sizes, and a strength that is nearly their product: no size alone may fall."""
+    a, b, x = point["a"], point["b"], point["x"]
+    return a + 1.3 * b + (x - 0.4) ** 2, {"strength": a * b * (1.0 - 0.2 * x)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_two_sizes_change_together_where_one_alone_breaks_a_limit(seed: int) -> None:
+    space = Space([Integer("a", 1, 20), Integer("b", 1, 20), Real("x", 0, 1)], outcomes=["strength >= 62"])
+    best = minimize(frame, space, budget=26, seed=seed).best
+    assert best is not None
+    assert (best.point["a"], best.point["b"]) == (9, 7)
+
+
+def test_a_run_with_limits_of_version_7_continues_with_the_changes_of_its_radius() -> None:
+    document = json.loads((Path(__file__).parent / "fixtures" / "state_v7.json").read_text())
+    former = Bounce.from_state_dict(document["state"])
+    assert former.options["method"] == {"limit_changes": "radius"}
+    for expected in document["next"]:
+        (trial,) = former.ask()
+        assert {name: trial.point[name] for name in ("a", "b")} == expected
+        value, outcomes = frame(trial.point)
+        former.tell(trial, value, constraints=outcomes)
+    state = Bounce.from_state_dict(document["state"]).state_dict()
+    today = Bounce.from_state_dict(state | {"options": state["options"] | {"method": "default"}})
+    (trial,) = today.ask()
+    centre = today.best
+    assert centre is not None
+    assert trial.point["a"] != centre.point["a"]
+    assert trial.point["b"] != centre.point["b"]

@@ -143,7 +143,7 @@ def _set(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 
 STATE_DAMAGES = [
-    (_set("version", 99), "version 99; this release reads versions 1 to 7"),
+    (_set("version", 99), "version 99; this release reads versions 1 to 8"),
     (_set("space", {"parameters": []}), "damaged"),
     (_set("options/budget", -3), "damaged"),
     (_set("options/budget", 2), "more trials than its budget"),
@@ -257,7 +257,7 @@ def test_a_state_of_version_1_becomes_one_of_this_version(name: str) -> None:
     assert [t.id for t in optimizer.pending] == [17]
     again = through_json(optimizer)
     assert again.state_dict() == optimizer.state_dict()
-    assert again.state_dict()["version"] == 7
+    assert again.state_dict()["version"] == 8
     assert facts(again.ask(2)) == facts(optimizer.ask(2))
 
 
@@ -268,6 +268,7 @@ def test_a_run_of_many_reals_of_version_5_continues_as_that_version_would() -> N
     former = Bounce.from_state_dict(document["state"])
     assert former.options["method"] == {
         "limit_unit": "median",
+        "limit_changes": "radius",
         "auditions": None,
         "climbs": "one",
         "capped": "mixed",

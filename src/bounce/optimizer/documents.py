@@ -26,7 +26,7 @@ from bounce.subspace.stages import Stage
 from bounce.subspace.trust_region import TrustRegion
 from bounce.trial import STATES, VALUED, Trial
 
-VERSION = 7
+VERSION = 8
 STORED = tuple(f.name for f in fields(Trial) if f.name not in ("point", "feasible"))  # these two follow from the rest
 OWN = ("codes", "batch", "told", "asked_codes", "enqueued", "counted", "was", "former_point", "free")
 RECORD = (*STORED, *OWN)

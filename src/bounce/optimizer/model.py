@@ -318,6 +318,8 @@ class Model:
         if len(reals):
             box = stage.region.box(centre[reals], hyper.real_lengthscales, cap=self._cap(stage))
         region = Neighbourhood(stage.latent, centre, stage.region.changes, box, self._method)
+        if self._limits and self._method.limit_changes == "two":
+            region = replace(region, changes=max(region.changes, min(2, len(stage.latent.combinatorial))))
         if seen.rules is not None:
             region = structured(region, seen.rules)
         mean = gp.mean(y) if self._method.mean == "constant" else 0.0

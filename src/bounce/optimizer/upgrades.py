@@ -21,7 +21,8 @@ NEW_IN_2: dict[str, Any] = {  # fields of a trial that version 1 did not have
     "was": None,
     "former_point": None,
 }
-WITHOUT_7: dict[str, Any] = {"auditions": None, "limit_unit": "median"}  # the default of version 6, ...
+WITHOUT_8: dict[str, Any] = {"limit_changes": "radius"}  # the default of version 7, ...
+WITHOUT_7 = WITHOUT_8 | {"auditions": None, "limit_unit": "median"}  # ... that of version 6, ...
 WITHOUT_6 = WITHOUT_7 | {"climbs": "one", "capped": "mixed", "repeats": None}  # ... that of version 5, ...
 WITHOUT_5 = WITHOUT_6 | {  # ... and that of version 4
     "lengthscale_prior": "gamma",
@@ -47,8 +48,8 @@ def upgraded(state: Mapping[str, Any]) -> Mapping[str, Any]:
             "head": _head_of_1(state["head"]),
             "trials": [upgraded_trial(trial, 1) for trial in state["trials"]],
         }
-    elif state.get("version") in (4, 5, 6):
-        without = {4: WITHOUT_5, 5: WITHOUT_6, 6: WITHOUT_7}[state["version"]]
+    elif state.get("version") in (4, 5, 6, 7):
+        without = {4: WITHOUT_5, 5: WITHOUT_6, 6: WITHOUT_7, 7: WITHOUT_8}[state["version"]]
         trials = [upgraded_trial(trial, state["version"]) for trial in state["trials"]]
         options = {**state["options"], "method": _with(state["options"]["method"], without)}
         state = {**state, "version": VERSION, "options": options, "trials": trials}
@@ -80,7 +81,7 @@ def _options_of_1(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with(method: str | Mapping[str, Any], former: Mapping[str, Any]) -> str | dict[str, Any]:
-    """Versions 4 to 6 had a default without some of today's choices; a run continues with the one it began with."""
+    """Versions 4 to 7 had a default without some of today's choices; a run continues with the one it began with."""
     if isinstance(method, str):
         return dict(former) if method == "default" else method
     return {**(former if method.get("base", "default") == "default" else {}), **method}
