@@ -363,3 +363,11 @@ def test_the_rest_of_the_parameters_have_a_bound_that_holds(tmp_path: Path) -> N
         study.add(points, [point["x0"] for point in points])
     said = CliRunner().invoke(app, ["importance", str(path), "--most", "3"]).output
     assert "... and 5 more, each below 0.1 %: --most shows them" in said
+
+
+def test_values_near_the_largest_number_have_importances_without_a_warning() -> None:
+    study = Study.open(space=Space([Real("x", 0, 1), Real("y", 0, 1)]), budget=14, seed=0)
+    study.run(lambda point: 1.79e308 if point["x"] > 0.5 else -1.79e308)
+    found = study.importance()  # warnings are errors in these tests
+    assert found is not None
+    assert all(math.isfinite(value) for effect in found.effects.values() for value in effect.mean)

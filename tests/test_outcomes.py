@@ -453,3 +453,9 @@ def test_a_run_with_limits_of_version_7_continues_with_the_changes_of_its_radius
     assert centre is not None
     assert trial.point["a"] != centre.point["a"]
     assert trial.point["b"] != centre.point["b"]
+
+
+def test_outcomes_of_any_size_are_searched_without_a_warning() -> None:
+    space = Space([Real("w", 1, 4), Integer("l", 1, 20)], outcomes=["strength >= 30", "1 <= ph <= 3"])
+    huge = minimize(lambda p: (p["w"], {"strength": 1e300 * p["l"], "ph": -1e300 * p["w"]}), space, budget=12, seed=0)
+    assert len(huge.trials) == 12

@@ -172,7 +172,7 @@ def test_minimize_takes_known_results_and_starts(tmp_path: Path) -> None:
 
 def test_known_results_must_be_pairs() -> None:
     with pytest.raises(InvalidOption, match="known must be pairs of a point and its value, not"):
-        bounce.minimize(value, SPACE, 8, known=drawn(2))  # type: ignore[arg-type]
+        bounce.minimize(value, SPACE, 8, known=drawn(2))
 
 
 def test_a_changed_space_is_stored_and_the_study_goes_on_in_it(tmp_path: Path) -> None:
@@ -264,3 +264,13 @@ def test_the_noise_of_a_study_is_stored_and_cannot_change(tmp_path: Path) -> Non
     Study.open(path, noise=0.5).close()
     with pytest.raises(InvalidOption, match=r'has other options: noise is 0\.5, not "auto"'):
         Study.open(path, noise="auto")
+
+
+def test_a_single_start_needs_no_list_and_known_results_are_a_list_of_pairs() -> None:
+    space = Space([Real("x", 0, 1)])
+    result = bounce.minimize(lambda point: point["x"], space, 3, seed=0, start={"x": 0.25})
+    assert result.trials[0].point == {"x": 0.25}
+    with pytest.raises(
+        InvalidOption, match=r"known must be a list of pairs of a point and its value, not \{'x': 0\.25\}"
+    ):
+        bounce.minimize(lambda point: point["x"], space, 3, known={"x": 0.25})

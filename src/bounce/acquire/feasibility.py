@@ -26,6 +26,7 @@ from bounce.gp.posterior import GP
 from bounce.spaces.kinds import Codes
 
 LIKELY = math.log(0.5)  # the log probability above which a fixed point counts as one that keeps the limits
+STEEPEST = 1e100  # what stands for a ratio that is too large for a number
 ALLOWED = math.log(0.5)  # how much less likely a point that doubts the model may be than the centre
 
 
@@ -99,9 +100,9 @@ class Belief:
 
 
 def _density(x: Array, logs: Array) -> Array:
-    """Return φ(x) divided by the probabilities with these logs; 0 where x is infinite."""
-    with np.errstate(over="ignore"):
-        return np.asarray(np.exp(-0.5 * x**2 - LOG_SQRT_2PI - logs))
+    """Return φ(x) divided by the probabilities with these logs; 0 where x is infinite, or too large to be squared."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.nan_to_num(np.exp(-0.5 * x**2 - LOG_SQRT_2PI - logs), posinf=STEEPEST)
 
 
 def _times(x: Array, y: Array) -> Array:

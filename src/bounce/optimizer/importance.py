@@ -183,7 +183,9 @@ def importance_of(
     rows = _spread(values, done)
     whole = Look.at(data, rows, options)
     parts = whole.spread([min(len(rows), max(FEWEST, round(share * len(rows)))) for share in PARTS])
-    looks = [Look.at(data, rows[part], options) for part in parts if np.ptp(values[rows[part]]) > 0]
+    looks = [
+        Look.at(data, rows[part], options) for part in parts if values[rows[part]].min() < values[rows[part]].max()
+    ]
     paths = Paths(whole.gp, whole.y, FUNCTIONS, rng=rng, mean=whole.mean)
     own = importances(space, codes, values, BEST, rng=rng)
     scale = Scale.of(values[rows], method)
@@ -293,11 +295,17 @@ class _Study:
         values = tuple(reversed(named))
         return np.array([named[value] for value in values]), values
 
+    def _in_units(self, found: Array) -> Array:
+        """Return targets in the user's units, as far as these have numbers so large."""
+        with np.errstate(over="ignore"):
+            return np.nan_to_num(self.sign * (self.scale.centre + self.scale.deviation * found))
+
     def _effect(self, i: int, others: Codes) -> Effect:
         codes, values = self._grid(i, STEPS)
         found = averaged(self.paths, others, np.array([i]), codes[:, None])
-        mean = self.sign * (self.scale.centre + self.scale.deviation * found[:, 0])
-        deviation = self.scale.deviation * found[:, 1:].std(axis=1)
+        mean = self._in_units(found[:, 0])
+        with np.errstate(over="ignore"):
+            deviation = np.nan_to_num(self.scale.deviation * found[:, 1:].std(axis=1))
         places = codes if self.space.kinds[i] is Kind.REAL else codes.round()
         return Effect(
             self.space.variables[i].name,
@@ -313,7 +321,7 @@ class _Study:
         (codes_i, values_i), (codes_j, values_j) = self._grid(i, CELLS), self._grid(j, CELLS)
         both = np.stack([axis.ravel() for axis in np.meshgrid(codes_i, codes_j, indexing="ij")], axis=1)
         found = averaged(self.paths, others, np.array([i, j]), both)[:, 0].reshape(len(codes_i), -1)
-        mean = self.sign * (self.scale.centre + self.scale.deviation * found)
+        mean = self._in_units(found)
         return Surface(pair.names, (values_i, values_j), tuple(tuple(row) for row in mean.tolist()))
 
     def _bins(self, sample: Sample, first: Embedding | None, now: Embedding) -> tuple[Bin, ...]:

@@ -23,7 +23,7 @@ class Arguments(RunOptions, total=False):
     """The arguments of `minimize` besides the options of `Bounce`, for editors and type checkers."""
 
     known: Iterable[Sequence[Any]]
-    start: Iterable[Mapping[str, Any]]
+    start: Mapping[str, Any] | Iterable[Mapping[str, Any]]
     path: str | os.PathLike[str] | None
     executor: Executor | None
     workers: int | None

@@ -149,11 +149,15 @@ class Study(View):
             self._keeper.save(optimizer, [Entry.now("add", after=said, reason=reason)] if trials else [])
         return trials
 
-    def begin(self, known: Iterable[Sequence[Any]], start: Iterable[Mapping[str, Any]]) -> None:
+    def begin(self, known: Iterable[Sequence[Any]], start: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
         """Add known results, pairs of a point and its value, and enqueue points to start from; all or nothing.
 
         Where the space has outcomes, a third member has what was measured beside the value.
         """
+        if isinstance(known, Mapping):
+            raise InvalidOption(
+                f"known must be a list of pairs of a point and its value, not {known!r}", option="known"
+            )
         pairs = list(known)
         size = 3 if self.space.limits else 2
         for pair in pairs:
@@ -162,7 +166,7 @@ class Study(View):
                     "pairs of a point and its value" if size == 2 else "triples of a point, its value and its outcomes"
                 )
                 raise InvalidOption(f"known must be {what}, not {pair!r}", option="known")
-        points = list(start)
+        points = [start] if isinstance(start, Mapping) else list(start)
         with self._keeper.changing() as optimizer:
             optimizer.check_partial(points)  # before anything is added
             if pairs:
