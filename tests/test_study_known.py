@@ -172,7 +172,7 @@ def test_minimize_takes_known_results_and_starts(tmp_path: Path) -> None:
 
 def test_known_results_must_be_pairs() -> None:
     with pytest.raises(InvalidOption, match="known must be pairs of a point and its value, not"):
-        bounce.minimize(value, SPACE, 8, known=drawn(2))
+        bounce.minimize(value, SPACE, 8, known=drawn(2))  # type: ignore[arg-type]
 
 
 def test_a_changed_space_is_stored_and_the_study_goes_on_in_it(tmp_path: Path) -> None:
