@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from bounce import Binary, Bounce, Categorical, Integer, InvalidPoint, InvalidTell, Ordinal, Real, Space
 from bounce.optimizer.ledger import Outcome
-from bounce.spaces.composites import Mixture, Subset
+from bounce.spaces.mixtures import Mixture
 from bounce.spaces.parameters import Parameter
+from bounce.spaces.subsets import Subset
 from bounce.spec.cells import parsed
 from bounce.spec.reading import Table
 from bounce.spec.tables import form, to_csv

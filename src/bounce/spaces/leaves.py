@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from bounce.spaces.choices import Binary
-from bounce.spaces.composites import Mixture, Subset
 from bounce.spaces.kinds import Parameter
+from bounce.spaces.mixtures import Mixture
 from bounce.spaces.numbers import Real
 from bounce.spaces.space import Space
+from bounce.spaces.subsets import Subset
 from bounce.trial import Trial
 
 

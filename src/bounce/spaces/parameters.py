@@ -8,9 +8,12 @@ from typing import Any
 
 from bounce.errors import InvalidSpace
 from bounce.spaces.choices import Binary, Categorical, Ordinal
-from bounce.spaces.composites import COMPOSITES, Mixture, Permutation, Subset
+from bounce.spaces.composites import COMPOSITES
 from bounce.spaces.kinds import GRID, Codes, Kind, Parameter, on_grid
+from bounce.spaces.mixtures import Mixture
 from bounce.spaces.numbers import Integer, Real
+from bounce.spaces.permutations import Permutation
+from bounce.spaces.subsets import Subset
 
 __all__ = [
     "COMPOSITES",
