@@ -22,7 +22,7 @@ from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-IMPORTED = ("bounce.cli", "bounce.spec.reading", "bounce.spec.spec", "bounce.study.study", "bounce.live.display")
+IMPORTED = ("bounce.cli", "bounce.spec.reading", "bounce.spec.document", "bounce.study.study", "bounce.live.display")
 CLIENT = """#!{python} -IS
 import json, os, socket, sys
 words = sys.argv[1:]

@@ -661,7 +661,7 @@ def test_a_study_without_trials_can_be_looked_at(bounce: Terminal) -> None:
 
 
 def _space(bounce: Terminal) -> Any:
-    from bounce.spec.spec import load
+    from bounce.spec.document import load
 
     return load(bounce.folder / "a.toml").space
 

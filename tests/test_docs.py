@@ -18,7 +18,7 @@ import pytest
 import bounce
 from bounce import Bounce, Method, Study
 from bounce.optimizer.options import Options
-from bounce.spec.spec import OPTIONS, TOP
+from bounce.spec.document import OPTIONS, TOP
 from bounce.study.minimize import BESIDE
 from pages import Block, blocks, run
 from spaces import binary

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from bounce import Binary, Categorical, InvalidTell, Real, Space, Study
-from bounce.spec.spec import load
+from bounce.spec.document import load
 from terminal import PARAMETERS, Gate, Said, Terminal
 
 PAST = "x,deep,kernel,value,page\n0.5,yes,rbf,3.5,12\n0.25,no,poly,2.5,\n"

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bounce import Binary, Command, InvalidOption, InvalidSpec, Real, Space
-from bounce.spec.spec import Spec, load
+from bounce.spec.document import load
+from bounce.spec.spec import Spec
 from bounce.trial import Trial
 from terminal import Terminal
 

@@ -19,7 +19,8 @@ from bounce.running.command import Command
 from bounce.running.evaluation import evaluate
 from bounce.running.imported import Imported
 from bounce.running.recorder import ALIKE
-from bounce.spec.spec import OPTIONS, TOP, Spec, example, load
+from bounce.spec.document import OPTIONS, TOP, example, load
+from bounce.spec.spec import Spec
 from bounce.trial import Trial
 
 PARAMETER = '[[parameters]]\nname = "x"\ntype = "real"\nlow = 0\nhigh = 1\n'

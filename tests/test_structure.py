@@ -38,7 +38,7 @@ from bounce.spaces.change import Change
 from bounce.spaces.kinds import on_grid
 from bounce.spaces.leaves import flattened, folded, leaves
 from bounce.spaces.planes import Halfspaces
-from bounce.spec.spec import load
+from bounce.spec.document import load
 from bounce.subspace.embedding import Embedding
 from spaces import generators, identity
 from terminal import Terminal

@@ -17,7 +17,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON object instea
 def print_command(opened: Study, target: Path, *, by_model: bool) -> None:
     """Print the command of the best trial, with nothing around it."""
     from bounce.errors import InvalidInput
-    from bounce.spec.spec import load
+    from bounce.spec.document import load
 
     if target.suffix.lower() != ".toml":
         raise InvalidInput(f"--command needs the spec, which has the command, and {target} is a study")

@@ -163,7 +163,7 @@ def _source(target: Path, study: Path | None, opened: Study) -> Source:
     """Return what a report is made of."""
     from bounce.cli.words import change
     from bounce.report.content import Source
-    from bounce.spec.spec import load
+    from bounce.spec.document import load
 
     spec = load(target) if target.suffix.lower() == ".toml" else None
     where = [str(target), *([] if study is None else ["--study", str(study)])]

@@ -79,7 +79,7 @@ def run(
     that was stored is lost.
     """
     from bounce.running.recorder import ALIKE
-    from bounce.spec.spec import load
+    from bounce.spec.document import load
 
     described = load(spec)
     path = place(described, study)

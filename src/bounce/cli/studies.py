@@ -43,7 +43,7 @@ def init(
 ) -> None:
     """Write an example spec that explains every key."""
     from bounce.errors import InvalidInput
-    from bounce.spec.spec import example
+    from bounce.spec.document import example
 
     try:
         with path.open("x", encoding="utf-8") as file:

@@ -53,7 +53,7 @@ def place(described: Spec, study: Path | None) -> Path:
 def open_study(target: Path, study: Path | None, *, create: bool = False, change: bool = False) -> Iterator[Study]:
     """Open the study that a spec or a path stands for."""
     from bounce.errors import InvalidStudy
-    from bounce.spec.spec import load
+    from bounce.spec.document import load
     from bounce.study.place import exists
     from bounce.study.study import Study
 
@@ -80,7 +80,7 @@ def open_study(target: Path, study: Path | None, *, create: bool = False, change
 def path_of(target: Path, study: Path | None) -> Path:
     """Return the existing file of the study that a spec or a path stands for, which may be damaged."""
     from bounce.errors import InvalidStudy
-    from bounce.spec.spec import load
+    from bounce.spec.document import load
     from bounce.study.place import exists
 
     path = place(load(target), study) if target.suffix.lower() == ".toml" else target
@@ -167,7 +167,7 @@ def described_study(
 
 def space_before(target: Path, study: Path | None) -> Space | None:
     """Return the space of a spec whose study does not exist yet; otherwise None."""
-    from bounce.spec.spec import load
+    from bounce.spec.document import load
     from bounce.study.place import exists
 
     if target.suffix.lower() != ".toml":

@@ -35,7 +35,7 @@ from bounce.errors import EvaluationFailed, InvalidInput, InvalidSpace
 from bounce.gp.linalg import Array
 from bounce.spaces.kinds import Codes, Kind
 from bounce.spaces.space import Space
-from bounce.spec.spec import load
+from bounce.spec.document import load
 from bounce.trial import Scalar, Trial
 
 CHANGES = ("labels", "bits", "direction", "order", "shifts")
