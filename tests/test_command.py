@@ -612,6 +612,7 @@ def test_a_program_and_its_children_are_killed_when_the_process_that_started_it_
     alive.ended()
 
 
+@pytest.mark.slow
 def test_a_reaper_that_was_killed_is_replaced(alive: Alive) -> None:
     script = (
         "import os, signal\nfrom bounce.running.reaper import REAPER\nREAPER.add(10**8)\n"
@@ -620,6 +621,7 @@ def test_a_reaper_that_was_killed_is_replaced(alive: Alive) -> None:
     code = f"{FAMILY}time.sleep(1000)".replace("{", "{{").replace("}", "}}")
     driver = subprocess.Popen([sys.executable, "-c", script + DRIVER, code, str(alive.path)])
     alive.began(2)
+    time.sleep(1.0)  # the reaper hears of the program right after it has begun
     driver.kill()
     driver.wait()
     alive.ended()
