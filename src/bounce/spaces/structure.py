@@ -333,16 +333,15 @@ class Structure:
         codes = self.drawn(n, rng=rng)
         if not self.constraints:
             return codes
-        hidden = self.walks.hidden
+        codes, hidden = self._completed(codes, rng=rng), self.walks.hidden
         if len(hidden):
             rows = np.flatnonzero(rng.random(n) < FROM_HIDDEN)
-            codes = self._plain(n, codes, rng=rng)
             codes[rows] = self.walks.walked(hidden[rng.integers(0, len(hidden), len(rows))], HIDDEN_STEPS, rng=rng)
-            return codes
-        return self._plain(n, codes, rng=rng)
+        return codes
 
-    def _plain(self, n: int, codes: Codes, *, rng: np.random.Generator) -> Codes:
-        """Return n points: those of some random codes that are allowed, then further ones."""
+    def _completed(self, codes: Codes, *, rng: np.random.Generator) -> Codes:
+        """Return as many points as there are random codes: those of them that are allowed, then further ones."""
+        n = len(codes)
         found = [codes[self.allowed(codes, exact=False)]]
         for _ in range(ROUNDS):
             if sum(map(len, found)) >= n or self.walks.rare:

@@ -315,7 +315,7 @@ class Walks:
         """
         structure, rng = self.structure, np.random.default_rng(2)
         found = [np.empty((0, len(self.space)))]
-        if not self.structure.constraints:
+        if not len(structure.switches):
             return found[0]
         codes = structure.drawn(DRAWN, rng=rng)
         good, active = structure.allowed(codes, exact=False), structure.active(codes)
