@@ -397,6 +397,18 @@ def test_what_cannot_be_audited_is_refused() -> None:
                 audit.audit(Source("labs10"), [method], executor, budget=5, repetitions=4, changes=changes)
 
 
+@pytest.mark.parametrize("code", ["def make(:", "nothing", "raise SystemExit(3)"])
+def test_an_optimizer_of_ones_own_that_cannot_be_imported_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    module = f"own{abs(hash(code))}"
+    (tmp_path / f"{module}.py").write_text(code)
+    for method in (f"{module}:make", ":make"):
+        with pytest.raises(InvalidInput, match=f"the method '{method}' cannot be imported: "):
+            audit.made(method, Space([Real("a", 0, 1)]), 4, 0)
+
+
 def test_a_space_that_a_disguise_cannot_show_is_refused() -> None:
     with pytest.raises(InvalidSpace, match="an audit takes no conditions, constraints, outcomes"):
         Disguise.none(Space([Real("a", 0, 1)], outcomes=["strength >= 3"]))

@@ -133,3 +133,31 @@ def test_a_bound_on_an_absolute_value_is_two_planes() -> None:
     (constraint,) = space.constraints
     assert sorted(bound for _, bound in constraint.planes()) == [1e-6, 1e-6]
     assert constraint.linear() is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [3, 8])
+def test_a_batch_has_all_the_points_that_are_left(n: int) -> None:
+    optimizer = bounce.Bounce(chain(), budget=40, seed=0, noise="none")
+    counts, points = list[int](), set[str]()
+    with contextlib.suppress(bounce.NothingToAsk):
+        while True:
+            trials = optimizer.ask(n)
+            optimizer.tell(trials, [-float(len(trial.point)) for trial in trials])
+            counts.append(len(trials))
+            points.update(str(trial.point) for trial in trials)
+    assert counts == [n] * (21 // n) + [21 % n] * (21 % n > 0)
+    assert len(points) == 21
+
+
+def test_a_function_is_not_called_for_branches_where_there_are_none() -> None:
+    calls = list[dict[str, Any]]()
+
+    def allowed(point: dict[str, Any]) -> bool:
+        calls.append(point)
+        return bool(point["x"] < 0.9)
+
+    space = Space([Real("x", 0, 1), Integer("i", 1, 9)], constraints=[allowed])
+    before = len(calls)
+    space.sample(8, rng=np.random.default_rng(0))
+    assert len(calls) - before < 600

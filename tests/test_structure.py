@@ -807,8 +807,9 @@ def test_a_mixture_takes_fractions_of_single_precision() -> None:
     space = Space([Mixture("m", ["u", "v"], step=0.1)])
     (point,) = space.decode(space.encode([{"m": {"u": np.float32(0.3), "v": np.float32(0.7)}}]))
     assert point == {"m": {"u": 0.3, "v": 0.7}}
-    with pytest.raises(InvalidPoint, match=r"must be a multiple of 0\.1"):
-        space.encode([{"m": {"u": 0.299, "v": 0.701}}])
+    for wrong in (0.299, 1e308, 10**400, math.nan, -0.1):
+        with pytest.raises(InvalidPoint, match=r"must be a multiple of 0\.1"):
+            space.encode([{"m": {"u": wrong, "v": 0.701}}])
 
 
 def test_a_partial_point_that_nothing_completes_is_refused_with_the_constraint_it_breaks() -> None:

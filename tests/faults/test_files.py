@@ -698,3 +698,40 @@ def test_processes_that_ask_without_pause_get_their_turns(tmp_path: Path) -> Non
         turns = Counter(trial.notes["note"] for trial in study.trials)
     assert len(turns) == n
     assert min(turns.values()) >= 8  # 30 is an equal share
+
+
+def test_a_repair_without_any_digest_does_not_say_that_nothing_is_lost(tmp_path: Path) -> None:
+    path, out = tmp_path / "a.db", tmp_path / "saved.db"
+    made(path, budget=8)
+    damage(path, "UPDATE study SET trials_digest = 0, history_digest = 0")
+    damage(path, "DELETE FROM trials")
+    done = repair(path, out)
+    assert (done.saved, done.exact, done.lost.certain, done.lost_history.certain) == (0, False, False, False)
+
+
+@pytest.mark.parametrize("column", ["rng", "head"])
+def test_a_position_that_cannot_be_read_begins_the_search_again(tmp_path: Path, column: str) -> None:
+    path, out = tmp_path / "a.db", tmp_path / "saved.db"
+    trials = made(path, budget=12)
+    damage(path, f"UPDATE study SET {column} = substr({column}, 1, length({column}) - 1)")
+    done = repair(path, out)
+    assert (done.saved, done.again, done.lost.ids) == (len(trials), True, [])
+    assert not check(out)
+
+
+def test_a_damaged_id_does_not_fill_the_memory(tmp_path: Path) -> None:
+    path, out = tmp_path / "a.db", tmp_path / "saved.db"
+    trials = made(path, budget=8)
+    damage(path, f"UPDATE trials SET id = {2**40} WHERE id = {len(trials) - 1}")
+    done = repair(path, out)
+    assert done.saved == len(trials) - 1
+    assert len(trials) - 1 in done.lost.ids
+    assert len(done.lost.ids) < 10_000
+
+
+def test_a_study_that_does_not_exist_is_neither_checked_nor_created(tmp_path: Path) -> None:
+    path = tmp_path / "none.db"
+    assert check(path) == [f"the study {path} does not exist"]
+    with pytest.raises(InvalidStudy, match="does not exist"):
+        repair(path, tmp_path / "out.db")
+    assert not list(tmp_path.iterdir())

@@ -28,15 +28,28 @@ ROUNDS = 4  # of such points
 
 def remaining(seen: Seen, known: Codes, n: int, *, rng: np.random.Generator) -> Codes:
     """Return up to n unseen latent points, found from the known input points; none if no more can be found."""
+    found = last = _beside(seen, known, n, rng=rng)
+    while len(last) > 0 and len(found) < n:  # beside those that were just found
+        last = _beside(seen, seen.embedding.up(last), n - len(found), rng=rng)
+        found = np.concatenate([found, last])
+    return found
+
+
+def _beside(seen: Seen, known: Codes, n: int, *, rng: np.random.Generator) -> Codes:
+    """Take up to n unseen points beside known ones, and return them."""
     found = np.empty((0, len(seen.embedding.members)))
     if seen.rules is None:
         return found
     for x in _neighbours(seen.rules, known, rng=rng):
-        z = seen.rules.proper(seen.embedding.down(x)[0])
-        found = np.concatenate([found, z[seen.first_fresh(z, len(z))]])
-        if len(found) >= n:
+        keys = seen.embedding.inputs.keys(x)
+        new = [i for i, key in enumerate(keys) if key not in seen.known and key not in seen.taken]
+        z = seen.rules.proper(seen.embedding.down(x[new])[0])
+        z = z[seen.first_fresh(z, n - len(found))]
+        seen.take(z)
+        found = np.concatenate([found, z])
+        if len(found) == n:
             break
-    return found[seen.first_fresh(found, n)]
+    return found
 
 
 def _neighbours(rules: Rules, known: Codes, *, rng: np.random.Generator) -> Iterator[Codes]:

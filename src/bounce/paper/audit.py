@@ -177,8 +177,8 @@ def made(method: str, space: Space, budget: int, seed: int) -> Any:
         sys.path.insert(0, os.getcwd())
     try:
         function = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise InvalidInput(f"the method {method!r} cannot be imported: {error}") from None
+    except (Exception, SystemExit) as error:  # whatever the user's own module does when it is imported
+        raise InvalidInput(f"the method {method!r} cannot be imported: {type(error).__name__}: {error}") from None
     with _blamed(method, "(space, budget, seed)"):
         return function(space, budget, seed)
 

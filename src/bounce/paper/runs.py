@@ -12,13 +12,12 @@ makes the others again; the file as it was is kept beside it, as `NAME.jsonl.dam
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from pathlib import Path
 
 from bounce import benchmarks
@@ -30,6 +29,7 @@ from bounce.paper.traces import (
     Seen,
     Setup,
     Trace,
+    end_alone,
     intact,
     known_rows,
     one_thread_each,
@@ -108,18 +108,18 @@ def make(run: Run) -> None:
         return
     problem = benchmarks.load(run.setup.name, run.setup.randomized)
     optimizer = run.setup.optimizer(problem.space, run.seed)
-    parent, count = parent_process(), 0
+    count = 0
     run.path.parent.mkdir(parents=True, exist_ok=True)
     with run.path.open("a", encoding="utf-8") as file:
         while count < run.length and not optimizer.done:
-            if parent is not None and not parent.is_alive():
-                os._exit(1)  # nobody waits for this run any more
             for trial in optimizer.ask(run.setup.options["batch_size"]):
                 if count < len(rows):
                     repeat(run.path, optimizer, trial, rows[count])
                 else:
+                    end_alone()
                     start = time.perf_counter()
                     optimizer.tell(trial, problem(trial.point))
+                    end_alone()
                     facts = vars(replace(optimizer.trials[trial.id], seconds_eval=time.perf_counter() - start))
                     file.write(json.dumps({field: facts[field] for field in FIELDS}) + "\n")
                     file.flush()

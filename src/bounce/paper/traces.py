@@ -23,6 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bounce import baselines, benchmarks
+from bounce.benchmarks.problem import Problem
 from bounce.errors import EvaluationFailed, InvalidInput
 from bounce.gp.linalg import Array
 from bounce.optimizer.bounce import Bounce
@@ -36,6 +37,7 @@ FIELDS = (
 RENAMED = {"space": "stage", "length_comb": "radius", "length_cont": "side"}  # fields of the first release
 BOUNCE = "bounce"
 INITIAL = 5  # points that a method of the figures does not choose
+SAME = 1e-9  # how far a value that is computed again may be from what a trace has
 SEED = re.compile(r"-seed(\d+)$")
 
 
@@ -125,6 +127,8 @@ def row_of(line: str | bytes, where: str) -> dict[str, Any]:
     wrong = [name for name in FIELDS if not _fits(name, row[name])]
     if wrong:
         raise InvalidInput(f"{where}: {wrong[0]} cannot be {row[wrong[0]]!r}")
+    if (row["state"] == "done") != (row["value"] is not None):
+        raise InvalidInput(f"{where}: a trial that is {row['state']} cannot have the value {row['value']!r}")
     return row
 
 
@@ -166,6 +170,29 @@ def known_rows(path: Path) -> list[dict[str, Any]]:
         with path.open("r+b") as file:
             file.truncate(len(kept))
     return rows
+
+
+def check_same(path: Path, problem: Problem, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a trace of another problem: its last value is computed again."""
+    row = next((row for row in reversed(rows) if row["state"] == "done"), None)
+    if row is None:
+        return
+    try:
+        value = problem(row["point"])
+    except InvalidInput:
+        value = math.nan
+    if not math.isclose(value, row["value"], rel_tol=SAME, abs_tol=SAME):
+        raise InvalidInput(
+            f"{path} cannot be continued: trial {row['id']} has the value {row['value']!r} there, and {value!r} here. "
+            "It is of another problem, or of the other version of this one: move it away, or write to another place"
+        )
+
+
+def end_alone() -> None:
+    """End this worker at once if its parent has ended: nobody waits for it, and another one may continue its run."""
+    parent = parent_process()
+    if parent is not None and not parent.is_alive():
+        os._exit(1)  # the lines written so far are complete
 
 
 def repeat(path: Path, optimizer: Any, trial: Trial, row: Mapping[str, Any]) -> None:
@@ -232,20 +259,21 @@ def record(setup: Setup, seed: int, path: Path, *, resume: bool = False) -> None
     before the first success it ends the run. A worker stops when its parent ends.
     """
     known = known_rows(path) if resume else []
-    if len(known) >= setup.options["budget"]:
-        return
     problem = benchmarks.load(setup.name, setup.randomized)
-    optimizer = setup.optimizer(problem.space, seed)
-    parent, count = parent_process(), 0
+    check_same(path, problem, known)
+    optimizer, count = setup.optimizer(problem.space, seed), 0
+    if len(known) >= setup.options["budget"]:
+        (trial, *_) = optimizer.ask()
+        repeat(path, optimizer, trial, known[0])  # refuses a run of another method
+        return
     with path.open("a" if resume else "w", encoding="utf-8") as file:
         while not optimizer.done:
-            if parent is not None and not parent.is_alive():
-                os._exit(1)  # nobody waits for this worker; the lines written so far are complete
             for trial in optimizer.ask(setup.options.get("batch_size", 1)):
                 count += 1
                 if count <= len(known):
                     repeat(path, optimizer, trial, known[count - 1])
                     continue
+                end_alone()
                 start = time.perf_counter()
                 try:
                     optimizer.tell(trial, problem(trial.point))
@@ -253,6 +281,7 @@ def record(setup: Setup, seed: int, path: Path, *, resume: bool = False) -> None
                     if optimizer.best is None:
                         raise
                     optimizer.fail(trial, f"{type(error).__name__}: {error}")
+                end_alone()
                 facts = vars(replace(optimizer.trials[trial.id], seconds_eval=time.perf_counter() - start))
                 file.write(json.dumps({field: facts[field] for field in FIELDS}) + "\n")
                 file.flush()

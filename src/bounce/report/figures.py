@@ -169,6 +169,9 @@ def _line(axis: Axes, kept: dict[str, Any], counted: str, style: dict[str, Any],
 
 def _zoom(axis: Axes, means: Sequence[Array]) -> None:
     """Show the values from the best one to where methods are after a twentieth of the evaluations, at least five."""
+    means = [mean for mean in means if len(mean)]  # a run that has just begun has no whole batch
+    if not means:
+        return
     low = min(float(mean.min()) for mean in means)
     high = max(float(mean[min(max(len(mean) // 20, INITIAL), len(mean)) - 1]) for mean in means)
     if high > low:

@@ -117,8 +117,10 @@ class Mixture(Members):
 
     def _steps(self, component: Any, given: object) -> float:
         number = plain(given)
-        fits = isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
         assert self.step is not None
+        fits = (
+            isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number <= self.total + self.step
+        )
         k = round(float(number) / self.step) if fits else -1  # type: ignore[arg-type]
         if not 0 <= k <= self._parts or abs(self._values[k] - float(number)) > ROUNDING * self.step:  # type: ignore[arg-type]
             raise InvalidPoint(

@@ -322,8 +322,12 @@ class Walks:
         for column in structure.switches.tolist():
             for code in range(int(self.space.cardinalities[column])):
                 own = active[:, column] & (codes[:, column] == code)
-                if own.any() and good[own].mean() < HIDDEN:
-                    rows = self.repaired(codes[own][:WITNESSES], rng=rng)
+                if not own.any() or good[own].mean() >= HIDDEN:
+                    continue
+                rows = codes[own][:WITNESSES]
+                alone = [c for c in structure.constraints if structure.columns_of(c).tolist() == [column]]
+                if all(structure.judged(c, rows[:1])[0] for c in alone):  # otherwise there is no such point
+                    rows = self.repaired(rows, rng=rng)
                     found.append(rows[rows[:, column] == code])
         return np.concatenate(found)
 

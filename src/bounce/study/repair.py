@@ -21,6 +21,8 @@ from bounce.study.storage import Storage
 def check(path: Path) -> list[str]:
     """Return what is wrong with a study file, as sentences; nothing if it is whole."""
     try:
+        if not followed(path).exists():
+            return [f"the study {path} does not exist"]
         storage = Storage(path)
     except BounceError as error:
         return [str(error)]
@@ -65,6 +67,8 @@ def repair(path: Path, out: Path) -> Repaired:
     """
     if followed(out).exists():
         raise InvalidInput(f"{out} already exists: choose another name")
+    if not followed(path).exists():
+        raise InvalidStudy(f"the study {path} does not exist")
     try:
         saved = salvaged(followed(path))
     except rows.Unfit as error:

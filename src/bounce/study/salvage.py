@@ -32,6 +32,8 @@ from bounce.trial import Trial
 
 MISSES = 1000  # ids in a row without a readable trial, after which no more are expected
 MOST = 10**7  # ids at most: a damaged one may be any number
+SMALLEST = 64  # bytes of a row, at least: so many more rows than these cannot be in a file
+POSITION = ("head", "rng")  # where the algorithm stands; without it the search begins again
 FATAL = (sqlite3.Error, InvalidInput, KeyError, TypeError, ValueError, OverflowError, RecursionError)
 T = TypeVar("T")
 
@@ -132,15 +134,22 @@ def _head(connection: sqlite3.Connection, version: int) -> Saved:
     cells = list(connection.execute(f"SELECT {', '.join(names)}{digest} FROM study").fetchone())
     whole = rows.intact(cells[:-1], cells[-1]) if digest else True
     row = dict(zip(names, cells, strict=False))
-    state = {name: row[name] if name in PLAIN else _loaded(row[name]) for name in (*FIXED, *CHANGING)}
+    state = {name: row[name] if name in PLAIN else _loaded(row[name], name) for name in (*FIXED, *CHANGING)}
+    whole = whole and None not in (state["head"], state["rng"])
     state = dict(upgraded({**state, "trials": []}))
     optimizer = Bounce(Space.from_dict(state["space"]), **state["options"])  # refuses what does not fit
     sums = {table: row.get(f"{table}_digest") for table in ("trials", "history")}
     return Saved(optimizer.space, optimizer.options, state | {"version": VERSION} if whole else None, sums=sums)
 
 
-def _loaded(text: Any) -> Any:
-    return json.loads(text) if isinstance(text, str) else None
+def _loaded(text: Any, name: str) -> Any:
+    """Return a document of the row of a study; None for a position of the algorithm that cannot be read."""
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        if name in POSITION:
+            return None
+        raise
 
 
 def _take_trials(connection: sqlite3.Connection, version: int, saved: Saved) -> None:
@@ -175,7 +184,8 @@ def _last(connection: sqlite3.Connection, table: str) -> int:
     """Return the largest id in a table, -1 if it cannot be read."""
     with suppress(sqlite3.Error):
         (last,) = connection.execute(f"SELECT max(id) FROM {table}").fetchone()
-        return min(last, MOST) if isinstance(last, int) else -1
+        (pages,), (size,) = (connection.execute(f"PRAGMA page_{what}").fetchone() for what in ("count", "size"))
+        return min(last, MOST, pages * size // SMALLEST) if isinstance(last, int) else -1
     return -1
 
 
@@ -197,11 +207,23 @@ def _lost(connection: sqlite3.Connection, saved: Saved, table: str, known: range
         newer = min(newer, saved.options["budget"])
         return Lost([*gaps, *range(end, end + newer)], certain=not gaps and not newer)
     digests = [digest for i in range(first, end) if (digest := _digest(connection, table, i)) is not None]
-    if total(digests) == saved.sums[table]:
+    if total(digests) == saved.sums[table] and (digests or _sums_hold(connection, saved)):
         return Lost(gaps, certain=True)
     if saved.head is not None and len(digests) == end - first:
         newer = max(newer, 1)
     return Lost([*gaps, *range(end, end + newer)], certain=False)
+
+
+def _sums_hold(connection: sqlite3.Connection, saved: Saved) -> bool:
+    """Return whether the sums in the study's row can be believed: it is intact, or one of them is right and not 0."""
+    if saved.head is not None:
+        return True
+    with suppress(sqlite3.Error, TypeError):
+        for table, known in saved.sums.items():
+            digests = [digest for (digest,) in connection.execute(f"SELECT digest FROM {table}")]
+            if digests and total(digests) == known:
+                return True
+    return False
 
 
 def _newer(saved: Saved, gaps: int) -> int:
