@@ -32,7 +32,7 @@ from bounce.trial import Trial
 
 MISSES = 1000  # ids in a row without a readable trial, after which no more are expected
 MOST = 10**7  # ids at most: a damaged one may be any number
-SMALLEST = 64  # bytes of a row, at least: so many more rows than these cannot be in a file
+SMALLEST = 64  # bytes of a row, at least: a file has no more rows than its bytes divided by this
 POSITION = ("head", "rng")  # where the algorithm stands; without it the search begins again
 FATAL = (sqlite3.Error, InvalidInput, KeyError, TypeError, ValueError, OverflowError, RecursionError)
 T = TypeVar("T")
