@@ -108,7 +108,7 @@ def main() -> None:
         sys.exit(FAILED)
     if code == INTERRUPTED:  # typer turns Ctrl-C into this
         print("bounce: interrupted", file=sys.stderr)
-    sys.exit(code)
+    sys.exit(code or 0)
 
 
 def _open_streams() -> None:
@@ -126,4 +126,4 @@ def _end(error: Exception, code: int) -> NoReturn:
     from bounce.text import printable
 
     print("bounce: " + "\n".join(map(printable, str(error).splitlines())), file=sys.stderr)
-    sys.exit(code)
+    sys.exit(code or 0)
