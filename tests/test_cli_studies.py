@@ -540,7 +540,7 @@ def test_a_file_of_results_that_is_not_there_is_said_to_be_missing(bounce: Termi
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("status", "empty.db"), "empty.db is empty: there is no study in it"),
+        (("status", "empty.db"), "empty.db is empty: it contains no study"),
         (("plot", "none.jsonl"), "the trace none.jsonl does not exist"),
         (("watch", "a.db", "--host", "999.1.1.1"), "Choose another --host"),
     ],

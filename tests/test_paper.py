@@ -21,6 +21,7 @@ from bounce import InvalidInput, InvalidSpace, Real, Space, baselines
 from bounce.cli import running
 from bounce.cli.verdicts import as_text
 from bounce.paper import audit, claims, runs
+from bounce.paper import traces as tracing
 from bounce.paper.analyses import ANALYSES
 from bounce.paper.audit import Disguise, Report, Source, permutation_test
 from bounce.paper.claims import FAILS, HOLDS, MISSING, OPEN, Verdict, check
@@ -102,6 +103,46 @@ def test_a_run_that_was_cut_anywhere_continues_to_the_same_trace(tmp_path: Path,
             other.write_bytes(content[:cut])
             runs.make(runs.Run(run.setup, run.seed, other, run.length))
             assert [row["point"] for row in read(other).rows] == points[run.path.name]
+
+
+class Parent:
+    """A parent process that dies after it has been asked a few times."""
+
+    def __init__(self, answers: int) -> None:
+        self.answers = answers
+
+    def is_alive(self) -> bool:
+        self.answers -= 1
+        return self.answers >= 0
+
+
+@pytest.mark.parametrize("of_figures", [False, True])
+@pytest.mark.parametrize(("answers", "lines"), [(4, 2), (5, 2), (6, 3)])
+def test_a_worker_whose_parent_died_writes_nothing_more_of_its_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_figures: bool, answers: int, lines: int
+) -> None:
+    """It asks before and after each evaluation."""
+
+    def ended(code: int) -> None:
+        raise SystemExit(code)
+
+    parent = Parent(answers)
+    monkeypatch.setattr("os._exit", ended)
+    monkeypatch.setattr(tracing, "parent_process", lambda: parent)
+    setup, path = tracing.Setup("labs10", {"budget": 8, "batch_size": 8}), tmp_path / "a-seed0.jsonl"
+    with pytest.raises(SystemExit):
+        runs.make(runs.Run(setup, 0, path, 8)) if of_figures else tracing.record(setup, 0, path)
+    assert len(read(path).rows) == lines
+
+
+def test_a_figure_by_batches_leaves_out_a_run_without_a_whole_batch(tmp_path: Path) -> None:
+    figure = small(batches=(1, 5), evaluations={1: 6, 5: 6}, versions=("original",), axis="batches")
+    made = make(figure, tmp_path, repetitions=1)
+    for run in made:
+        if "-b5-" in run.path.name:
+            run.path.write_text("".join(run.path.read_text().splitlines(keepends=True)[:3]))
+    assert any("-b5-" in run.path.name for run in made)
+    assert len(draw(figure, lambda curve: runs.traces(curve, tmp_path), tmp_path / "out")) == 3
 
 
 def test_a_short_run_is_the_beginning_of_a_long_one(tmp_path: Path) -> None:

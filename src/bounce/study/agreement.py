@@ -22,7 +22,7 @@ def first_optimizer(file: Path | None, space: Space | None, given: dict[str, Any
         if file is None:
             raise InvalidStudy("a study in memory needs a space and a budget")
         if file.exists():
-            raise InvalidStudy(f"{file} is empty: there is no study in it")
+            raise InvalidStudy(f"{file} is empty: it contains no study")
         raise InvalidStudy(f"the study {file} does not exist; to create it, give a space and a budget")
     if "budget" not in given:
         raise InvalidOption("a new study needs a budget: the number of evaluations", option="budget")
