@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -126,3 +128,23 @@ def test_progress_leaves_no_room_for_doubt() -> None:
         (trial,) = opt.ask()
         opt.tell(trial, float(-trial.id))
     assert [t.id for t in opt.trials if t.acquisition is None] == list(range(10))
+
+
+def test_starts_of_the_user_earn_no_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:
+    def earnings(points: int) -> int:
+        given: list[int] = []
+
+        def watched(*args: Any, earned: int, **rest: Any) -> Any:
+            given.append(earned)
+            return doubted(*args, earned=earned, **rest)
+
+        monkeypatch.setattr("bounce.acquire.maximise.doubted", watched)
+        opt = Bounce(binary(12), 100, seed=0)
+        for _ in range(12):
+            opt.tell(opt.ask(), [1.0])
+        opt.enqueue([{f"x{i}": i < k for i in range(12)} for k in range(points)])
+        while not given:
+            opt.tell(opt.ask(), [1.0])
+        return given[0]
+
+    assert earnings(4) == earnings(0)

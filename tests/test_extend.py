@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bounce import Bounce, Space
+from bounce import Bounce, Categorical, Real, Space
 from bounce.errors import InvalidOption
 from runs import GROWING, drive, ones, sphere, through_json
 from spaces import binary, mixed, reals
@@ -100,3 +100,14 @@ def test_a_budget_that_cannot_be_is_refused(total: Any) -> None:
     with pytest.raises(InvalidOption, match="budget must be"):
         opt.extend(total)
     assert opt.remaining == 4
+
+
+def test_a_design_over_which_the_model_has_taken_does_not_grow() -> None:
+    branches = Categorical("m", list("abcdefgh"))
+    space = Space([branches, Real("x", 0, 1, when={"m": ["a"]}), Real("y", 0, 1)])
+    opt = Bounce(space, 24, seed=0, method={"auditions": None, "doubt": None, "repeats": None})
+    drive(opt, lambda p: (p["y"] - 0.3) ** 2)
+    assert sum(t.acquisition is None for t in opt.trials) == 6  # 24 with the larger budget
+    opt.extend(34)
+    new = drive(opt, lambda p: (p["y"] - 0.3) ** 2)[24:]
+    assert all(t.acquisition is not None for t in new)

@@ -15,6 +15,7 @@ from bounce import (
     Binary,
     Bounce,
     Categorical,
+    Integer,
     InvalidOption,
     InvalidPoint,
     InvalidTell,
@@ -22,12 +23,13 @@ from bounce import (
     Ordinal,
     Real,
     Space,
+    Study,
     Trial,
 )
 from bounce.acquire.maximise import Search, propose
 from bounce.trial import STATES
 from runs import GROWING, through_json
-from spaces import mixed
+from spaces import binary, mixed
 
 SPACE = Space(
     [
@@ -567,3 +569,77 @@ def test_a_partial_start_beside_proposals_does_not_change_how_a_restored_run_con
         return (through_json(opt) if restore else opt).ask()[0].point
 
     assert next_point(restore=True) == next_point(restore=False)
+
+
+def test_a_start_is_pending_for_the_proposals_of_the_same_ask() -> None:
+    optimizer = Bounce(Space([Real("x", 0, 1), Real("y", 0, 1)]), 60, seed=1)
+    for _ in range(10):
+        (trial,) = optimizer.ask()
+        optimizer.tell(trial, (float(trial.point["x"]) - 0.3) ** 2 + (float(trial.point["y"]) - 0.6) ** 2)
+    free = optimizer.copy().ask()[0].point
+    optimizer.enqueue([free | {"x": float(free["x"]) + 1e-4}])
+    apart = optimizer.copy()
+    together = optimizer.ask(2)[1]
+    apart.ask(1)
+    assert together.point == apart.ask(1)[0].point
+    assert abs(float(together.point["x"]) - float(free["x"])) > 0.01
+
+
+def test_a_partial_start_that_nothing_completes_in_a_new_space_is_left_outside() -> None:
+    two = [Integer("a", 0, 10), Integer("b", 0, 10)]
+    optimizer = Bounce(Space(two), 60, seed=0)
+    hopeless, possible = optimizer.enqueue([{"a": 9}, {"a": 4}])
+    left = optimizer.change(Space(two, constraints=["a + b <= 5"]))
+    assert [trial.id for trial in left] == [hopeless.id]
+    (trial,) = optimizer.ask()
+    assert trial.id == possible.id
+    assert int(trial.point["a"]) == 4
+    assert int(trial.point["b"]) <= 1
+
+
+def test_a_start_that_a_change_completes_must_fit_the_new_space() -> None:
+    two = [Integer("a", 0, 10), Integer("b", 0, 10)]
+    optimizer = Bounce(Space(two), 60, seed=0)
+    doomed, fine = optimizer.enqueue([{"a": 9}, {"a": 4}])
+    left = optimizer.change(Space(two[:1], constraints=["a <= 5"]))
+    assert [trial.id for trial in left] == [doomed.id]
+    assert [(trial.id, trial.point) for trial in optimizer.ask()] == [(fine.id, {"a": 4})]
+
+
+def test_a_choice_on_which_a_condition_depends_may_be_removed() -> None:
+    def space(values: str) -> Space:
+        return Space([Categorical("m", list(values)), Real("p", 0, 1, when={"m": ["a"]}), Binary("z")])
+
+    optimizer = Bounce(space("abc"), 30, seed=0)
+    points = [{"m": "a", "p": 0.5, "z": True}, {"m": "c", "z": True}, {"m": "b", "z": False}]
+    optimizer.add(points, [1.0, 2.0, 3.0])
+    assert [trial.point for trial in optimizer.change(space("ab"))] == points[1:2]
+    optimizer.change(space("abc"))
+    assert [trial.point for trial in optimizer.trials] == points
+
+
+def test_the_order_of_the_settings_of_a_start_does_not_matter() -> None:
+    space = Space(
+        [Categorical("m", list("abc")), Real("p", 0, 1, when={"m": ["a", "b"]}), Real("q", 0, 1, when={"m": ["b"]})]
+    )
+    for point in ({"p": 0.5, "q": 0.5}, {"q": 0.5, "p": 0.5}):
+        (trial,) = Bounce(space, 20, seed=0).enqueue([point])
+        assert trial.point == {"m": "b", "p": 0.5, "q": 0.5}
+
+
+@pytest.mark.parametrize("withdrawn", [0, 20])
+def test_withdrawn_points_take_nothing_from_the_share_of_a_stage(withdrawn: int) -> None:
+    optimizer = Bounce(binary(5), 60, seed=0, initial_points=4)
+    if withdrawn:
+        optimizer.withdraw(optimizer.ask(withdrawn))
+    optimizer.extend(61)
+    assert optimizer.remaining == 32
+    assert optimizer.stage.region.budget == 32
+
+
+def test_known_results_and_starts_are_taken_together_or_not_at_all_in_memory_too() -> None:
+    space = Space([Integer("a", 0, 10), Integer("b", 0, 10)], constraints=["a + b <= 5"])
+    study = Study.open(space=space, budget=10, seed=0)
+    with pytest.raises(InvalidPoint, match="no completion"):
+        study.begin([({"a": 1, "b": 1}, 0.5)], {"a": 9})
+    assert study.trials == []

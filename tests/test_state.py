@@ -166,6 +166,8 @@ STATE_DAMAGES = [
     (_set("head/fit/hyper/noise", 0.0), "not fit"),
     (_set("head/fit/hyper/rho", 2.0), "not fit"),
     (_set("head/fit/tells", 99), "tells"),
+    (_set("head/fit/beliefs", [1.0]), "damaged"),
+    (_set("options/method", "longest"), "damaged|method"),
     (_set("head/stage/restart", -1), "not fit"),
     (_set("tells", 12.5), "tells"),
     (_set("tells", -1), "tells"),

@@ -183,6 +183,15 @@ def test_added_results_are_no_evaluations() -> None:
     assert optimizer.reached("no improvement in 2 evaluations") is None
 
 
+def test_a_value_that_breaks_a_limit_is_no_improvement_on_one_that_keeps_it() -> None:
+    optimizer = Bounce(Space([Real("x", 0, 1)], outcomes=["load <= 1"]), 20, seed=0)
+    for told, load in ((-5.0, 2.0), (-6.0, 1.5), (10.0, 0.5), (9.0, 0.5)):
+        optimizer.tell(optimizer.ask(), [told], constraints=[{"load": load}])
+        assert optimizer.reached("no improvement in 1 evaluation") is None
+    optimizer.tell(optimizer.ask(), [-7.0], constraints=[{"load": 1.2}])
+    assert optimizer.reached("no improvement in 1 evaluation") is not None
+
+
 def test_evaluations_count_in_the_order_of_their_tells() -> None:
     optimizer = Bounce(binary(8), budget=20, batch_size=4, seed=0)
     trials = optimizer.ask()

@@ -98,6 +98,8 @@ def test_a_success_beats_the_incumbent_by_a_thousandth() -> None:
     assert not improves(-1.0005, -1.0)
     assert improves(-1e-12, 0.0)
     assert not improves(math.inf, 1.0)
+    assert improves(1e300, math.inf)  # the incumbent's violation of a limit is unknown
+    assert not improves(math.inf, math.inf)
 
 
 def test_the_box_has_the_shape_of_the_lengthscales() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from bounce.errors import InvalidInput, InvalidOption, InvalidPoint, InvalidState, InvalidTell, NothingToAsk
 from bounce.gp.threads import one_thread
 from bounce.optimizer.batches import moved, uncounted
-from bounce.optimizer.completion import check_partial, completed
+from bounce.optimizer.completion import completed, start_of
 from bounce.optimizer.documents import VERSION, head_from_dict, head_to_dict, record_to_dict
 from bounce.optimizer.ledger import Ledger, Outcome, Trials
 from bounce.optimizer.ledger import several as each
@@ -85,16 +85,22 @@ class Bounce(View):
         if n <= 0:
             raise self._nothing_left()
         queued = [record.id for record in ledger.of_state("queued")[:n]]
+        records = list(ledger.records)
         saved = self._rng.bit_generator.state
         head, drafts = self._head, list[Record]()
         try:
             partial = [ledger[i] for i in queued if ledger[i].free]
             best = best_of(ledger.records, self._options.sign, self.space.limits) if partial else None
             filled = completed(self.space, partial, best, ledger.keys, rng=self._rng)
+            if filled:
+                self._planner = replace(self._planner)  # its caches have the points before they were complete
+            for i in queued:  # what leaves the queue now is pending for the proposals beside it
+                trial, codes = replace(records[i].trial, state="pending"), filled.get(i, records[i].codes)
+                records[i] = replace(records[i], trial=trial, codes=codes, free=())
             if len(queued) < n:
                 known = ledger.keys.union(self.space.keys(np.array(list(filled.values())))) if filled else ledger.keys
                 with one_thread():
-                    head, drafts = self._planner.plan(head, ledger.records, n - len(queued), known=known, rng=self._rng)
+                    head, drafts = self._planner.plan(head, records, n - len(queued), known=known, rng=self._rng)
             if not drafts and not queued:
                 raise NothingToAsk("no unseen point of the space could be found", reason="space")
         except BaseException:
@@ -104,8 +110,6 @@ class Bounce(View):
         self._head = head
         for i, codes in filled.items():
             ledger.complete(i, codes)
-        if filled:
-            self._planner = replace(self._planner)  # its caches have the points before they were complete
         for i in queued:
             ledger.edit(i, state="pending", seconds_ask=seconds)
         ids = ledger.append(replace(draft, trial=replace(draft.trial, seconds_ask=seconds)) for draft in drafts)
@@ -205,7 +209,6 @@ class Bounce(View):
         What a point leaves out is filled in when it is asked for: from the best point known then, or drawn.
         """
         several = [points] if isinstance(points, Mapping) else list(points)
-        self.check_partial(several)
         ids = self._ledger.enqueue(several, self._head.stage, notes)
         return [snapshot(self._ledger[i]) for i in ids]
 
@@ -219,9 +222,10 @@ class Bounce(View):
                 raise InvalidPoint(f"point {i}: {error}", parameter=error.parameter) from None
         return np.concatenate(rows) if rows else self.space.encode([])
 
-    def check_partial(self, points: Iterable[Mapping[str, Any]]) -> None:
-        """Refuse points with a name or a value that the space does not have; they need not be complete."""
-        check_partial(self.space, points)
+    def check_starts(self, points: Iterable[Mapping[str, Any]]) -> None:
+        """Refuse points that `enqueue` would refuse."""
+        for i, point in enumerate(points):
+            start_of(self.space, i, point)
 
     def correct(
         self,
@@ -348,7 +352,7 @@ class Bounce(View):
             optimizer = cls._restored(upgraded(state), space)
         except InvalidState:
             raise
-        except (InvalidInput, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+        except (InvalidInput, LookupError, AttributeError, TypeError, ValueError, OverflowError) as error:
             raise InvalidState(f"the state is damaged: {type(error).__name__}: {error}") from error
         if space is not None and space != optimizer.space:
             raise InvalidState(f"the state is for another space: {optimizer.space.difference(space)}")

@@ -20,8 +20,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from bounce.errors import InvalidPoint, InvalidState, InvalidTell
-from bounce.optimizer.completion import some_completions, why_incomplete
+from bounce.errors import InvalidState, InvalidTell
+from bounce.optimizer.completion import start_of
 from bounce.optimizer.documents import records_from_dicts
 from bounce.optimizer.relocation import relocated
 from bounce.optimizer.state import Record, spent
@@ -206,11 +206,7 @@ class Ledger:
         texts, first = checked_notes(notes, len(points)), len(self)
         codes, natives, free = list[Codes](), list[dict[str, Any]](), list[tuple[str, ...]]()
         for i, point in enumerate(points):
-            row, known, open_ = self.space.partial(point)
-            if not open_:
-                row = self.space.encode([known])[0]
-            elif self.space.structure is not None and not len(some_completions(self.space, row, open_)):
-                raise InvalidPoint(f"point {i}: {why_incomplete(self.space, row, open_)}")
+            row, known, open_ = start_of(self.space, i, point)
             parameters = {p.name: p for p in self.space.parameters}
             natives.append({name: parameters[name].decode(parameters[name].encode(x)) for name, x in known.items()})
             codes.append(row)
@@ -377,10 +373,10 @@ class Ledger:
             self._put(record.id, counted=True)
 
     def _known_keys(self) -> set[bytes]:
-        return self._keys(r for r in self.records if r.trial.state not in ("withdrawn", "outside"))
+        return self._keys(self.records)
 
     def _keys(self, records: Iterable[Record]) -> set[bytes]:
-        codes = [record.codes for record in records if not record.free]
+        codes = [record.codes for record in records if record.known]
         return set(self.space.keys(np.array(codes))) if codes else set()
 
 

@@ -131,7 +131,7 @@ class Model:
         self._method, self._noise, self._limits = method, noise, limits
         self._seen_from: tuple[Embedding, Points] | None = None
         self._known_keys = list[bytes]()
-        self._base: tuple[tuple[int, int, int | None, float, bytes], GP] | None = None
+        self._base: tuple[tuple[int, int, int | None, float, bytes, bytes], GP] | None = None
 
     def propose(
         self,
@@ -307,7 +307,7 @@ class Model:
         if fixed is not None:
             hyper = replace(hyper, noise=fixed)
         noise = np.full(len(order), hyper.noise) if known is None else noise_of(hyper, known)
-        key = (stage.number, head.fit.tells, grain, hyper.noise, noise[:base].tobytes())
+        key = (stage.number, head.fit.tells, grain, hyper.noise, noise[:base].tobytes(), order[:base].tobytes())
         if self._base is None or self._base[0] != key:
             self._base = (key, GP.at(Kernel(stage.latent, hyper, grain), points[:base], noise[:base]))
         gp = self._base[1].extended(points[base:], noise=noise[base:])
@@ -393,10 +393,12 @@ def _stalled(head: Head, records: Sequence[Record], sign: float, limited: bool) 
 
     Only values that keep the limits count as progress.
     """
-    asked = [r.trial for r in records if r.spent and r.trial.restart == head.stage.restart and r.trial.repeats is None]
+    spent = [r for r in records if r.spent and r.trial.restart == head.stage.restart and r.trial.repeats is None]
+    asked = [record.trial for record in spent]
     without = [trial.value is None or (limited and not trial.feasible) for trial in asked]
     values = np.array([np.nan if no else sign * (t.value or 0.0) for t, no in zip(asked, without, strict=True)])
     stalled = min(since_progress(values), len(asked) - head.design.used)
-    doubting = np.array([t.acquisition is None and t.state != "pending" for t in asked], dtype=np.bool_)
+    tests = [not (r.proposed or r.enqueued) and r.trial.state != "pending" for r in spent]
+    doubting = np.array(tests, dtype=np.bool_)
     doubting[: len(asked) - stalled] = False
     return stalled, earned(values, doubting)

@@ -40,9 +40,10 @@ def _known(records: Sequence[Record], restart: int) -> int:
     )
 
 
-def all_codes(space: Space, records: Sequence[Record]) -> Codes:
-    """Return the codes (n, D) of all trials."""
-    return np.array([record.codes for record in records]).reshape(len(records), len(space))
+def _known_codes(space: Space, records: Sequence[Record]) -> Codes:
+    """Return the codes (n, D) of the trials whose points are not to be proposed again (`Record.known`)."""
+    codes = [record.codes for record in records if record.known]
+    return np.array(codes).reshape(len(codes), len(space))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +105,13 @@ class Planner:
         return Head(stage, _design(stage.entered, rng=rng), None)
 
     def extended(self, head: Head, records: Sequence[Record]) -> Head:
-        """Return the head under a new budget; a design that the old one cut short gets its full size."""
+        """Return the head under a new budget; a design gets its size under it, unless the model has taken over."""
         design, stage = head.design, head.stage
         size = min(self.initial_points, self.options.budget - (stage.entered - design.size))
-        more = max(0, size - design.size)
+        begun = any(record.proposed and record.trial.restart == stage.restart for record in records)
+        more = 0 if begun else max(0, size - design.size)
         stage = replace(stage, entered=stage.entered + more)
-        stage = self.stages.extended(stage, all_codes(self.space, records), asked=spent(records))
+        stage = self.stages.extended(stage, _known_codes(self.space, records), asked=spent(records))
         return replace(head, stage=stage, design=replace(design, size=design.size + more))
 
     def moved(self, head: Head, records: Sequence[Record], *, rng: np.random.Generator) -> Head:
@@ -118,7 +120,7 @@ class Planner:
         Of the model only the data carry over. The search continues around the best point that is left.
         """
         best = best_of(observations(records, head.stage.restart), self.options.sign, self.space.limits)
-        codes = all_codes(self.space, [record for record in records if record.was is None])
+        codes = _known_codes(self.space, records)
         anchor = None if best is None else best.codes
         bins = len(self.space) if head.stage.embedding.is_input else len(head.stage.embedding.members)
         stage = self.stages.moved(head.stage, bins, anchor, codes, asked=spent(records), rng=rng)
@@ -160,7 +162,7 @@ class Planner:
                 if not stage.embedding.is_input:
                     head = self._next(head, records, len(drafts), rng=rng)
                     continue
-                known_codes = np.concatenate([all_codes(self.space, records), all_codes(self.space, drafts)])
+                known_codes = _known_codes(self.space, [*records, *drafts])
                 rest = remaining(seen, known_codes, n - len(drafts), rng=rng)
                 if design_left > 0:
                     head = replace(head, design=replace(head.design, used=head.design.used + len(rest)))
@@ -186,7 +188,7 @@ class Planner:
     def _next(self, head: Head, records: Sequence[Record], drafted: int, *, rng: np.random.Generator) -> Head:
         """Return the head at the beginning of the next stage."""
         asked = spent(records) + drafted
-        stage = self.stages.next(head.stage, all_codes(self.space, records), asked=asked, rng=rng)
+        stage = self.stages.next(head.stage, _known_codes(self.space, records), asked=asked, rng=rng)
         if stage.restart != head.stage.restart:
             return Head(stage, _design(stage.entered - asked, rng=rng), None)
         return replace(head, stage=stage, fit=_inherited(head, stage))

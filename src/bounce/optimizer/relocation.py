@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from bounce.errors import InvalidPoint
+from bounce.optimizer.completion import is_completable
 from bounce.optimizer.state import Record
 from bounce.spaces.change import Change
 from bounce.spaces.kinds import Codes
@@ -34,25 +35,41 @@ def _codes(record: Record, change: Change) -> Codes | None:
         back = record.was != "withdrawn" and not change.contradicted(trial.point, record.free)
         point = change.returned(trial.point) if back else None
     elif record.free:
-        point = change.known(trial.point, record.former)
+        return _open_codes(record, change)
     else:
         point = change.translated(trial.point, record.former)
     if point is None:
         return None
     try:
-        codes = space.partial(point)[0] if record.was is None and record.free else space.encode([point])[0]
+        codes = space.encode([point])[0]
     except InvalidPoint:
         return None
-    if record.was is None and not record.free:
-        codes = change.kept(record.codes, codes, trial.point)
-    return codes
+    return change.kept(record.codes, codes, trial.point) if record.was is None else codes
+
+
+def _open_codes(record: Record, change: Change) -> Codes | None:
+    """Return the codes of a point that leaves something open; None if nothing completes it in the new space."""
+    space, free = change.new, _open(record, change)
+    known = change.known(record.trial.point, record.former)
+    if known is None:
+        return None
+    try:
+        codes = space.partial(known)[0] if free else space.encode([known])[0]
+    except InvalidPoint:
+        return None
+    return codes if not free or is_completable(space, codes, free) else None
+
+
+def _open(record: Record, change: Change) -> tuple[str, ...]:
+    """Return the parameters of the new space that an enqueued point leaves open."""
+    names = {parameter.name for parameter in change.new.parameters}
+    return tuple(name for name in record.free if name in names and record.was is None)
 
 
 def _inside(record: Record, change: Change, codes: Codes) -> Record:
     trial, space = record.trial, change.new
-    names = {parameter.name for parameter in space.parameters}
     known = {**record.former, **trial.point}
-    free = tuple(name for name in record.free if name in names and record.was is None)
+    free = _open(record, change)
     fitted = {name: x for name, x in space.decode(codes[None])[0].items() if name not in free}
     fitting = replace(trial, point=fitted, state=record.was or trial.state)
     fitting = replace(fitting, feasible=feasible(space.limits, trial.outcomes))

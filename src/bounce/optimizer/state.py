@@ -52,6 +52,11 @@ class Record:
         return (self.was or self.trial.state) in ASKED
 
     @property
+    def known(self) -> bool:
+        """Whether its point is known and must not be proposed again."""
+        return not self.free and self.trial.state not in ("withdrawn", "outside")
+
+    @property
     def id(self) -> int:
         """The trial's id."""
         return self.trial.id

@@ -22,7 +22,7 @@ from typing import Protocol
 from bounce.errors import InvalidOption, quoted
 from bounce.optimizer.options import LARGEST, Options
 from bounce.optimizer.outlook import improvement_expected
-from bounce.optimizer.state import Record, best_of
+from bounce.optimizer.state import Record, best_of, ranks
 from bounce.spaces.space import Space
 from bounce.text import number
 from bounce.trial import VALUED
@@ -103,10 +103,15 @@ class Patience:
     def reached(self, now: Standing) -> str | None:
         """Return that nothing has improved for long enough, if so; evaluations count in the order of their tells."""
         finished = sorted((r for r in now.records if r.told is not None), key=lambda r: r.tell)
+        valued = [record for record in finished if record.trial.state in VALUED]
+        losses = [now.options.sign * record.value for record in valued]
+        if now.space.limits:  # a trial that keeps the limits is better than one that breaks them
+            losses = ranks(valued, now.options.sign, now.space.limits).tolist()
+        loss = {record.id: value for record, value in zip(valued, losses, strict=True)}
         best, since = math.inf, 0
         for record in finished:
-            if record.trial.state in VALUED and now.options.sign * record.value < best:
-                best, since = now.options.sign * record.value, 0
+            if loss.get(record.id, math.inf) < best:
+                best, since = loss[record.id], 0
             elif record.spent:
                 since += 1
         if best == math.inf or since < self.evaluations:

@@ -60,8 +60,8 @@ class Change:
         if self.contradicted(point):
             return None
         known = self.defaults | dict(former) | dict(point)
-        active = self.new.active_names(known)
-        return {p.name: known[p.name] for p in self.new.parameters if p.name in active and p.name in known}
+        needed = self._needed(known)
+        return {p.name: known[p.name] for p in self.new.parameters if p.name in needed and p.name in known}
 
     def known(self, point: Mapping[str, Any], former: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return what the new space has of a point that leaves parameters open; None if one was fixed otherwise."""
@@ -97,6 +97,7 @@ class Change:
         return {name: known[name] for name in needed} if needed <= known.keys() else None
 
     def _needed(self, known: Mapping[str, Any]) -> frozenset[str]:
+        """Return the parameters that a point of the new space has; all of them if it has a value that is not one."""
         try:
             return self.new.active_names(known)
         except InvalidPoint:

@@ -235,13 +235,7 @@ class Space:
         A parameter that is given but active only with some value of another one decides that one too.
         """
         parameters = {parameter.name: parameter for parameter in self.parameters}
-        known = dict(point)
-        waiting = list(point)
-        while waiting:
-            for other, values in dict(parameters[waiting.pop()].when or ()).items():
-                if other not in known:
-                    known[other] = values[0]
-                    waiting.append(other)
+        known = dict(point) | self._implied(point)
         active = self.active_names(known)
         maybe = {
             name: all(
@@ -264,6 +258,24 @@ class Space:
                 base[start] = parameter.encode(parameter.decode(0.0))
         free = tuple(name for name in parameters if name not in known and maybe[name])
         return base, {name: known[name] for name in parameters if name in known}, free
+
+    def _implied(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """Return values of what a point leaves out, with which the parameters that it has are active, if there are any.
+
+        Of several values that all of them allow, it is the first.
+        """
+        parameters = {parameter.name: parameter for parameter in self.parameters}
+        allowed: dict[str, set[float]] = {}
+        waiting = list(point)
+        while waiting:
+            for other, values in dict(parameters[waiting.pop()].when or ()).items():
+                if other in point:
+                    continue
+                codes = {float(parameters[other].encode(value)) for value in values}
+                if other not in allowed:
+                    waiting.append(other)
+                allowed[other] = allowed.get(other, codes) & codes
+        return {name: parameters[name].decode(min(codes)) for name, codes in allowed.items() if codes}
 
     def completed(self, codes: Codes, free: Iterable[str], n: int, *, rng: np.random.Generator) -> Codes:
         """Return up to n points with the codes (D,) of one, and what is free in it drawn."""

@@ -168,7 +168,7 @@ class Study(View):
                 raise InvalidOption(f"known must be {what}, not {pair!r}", option="known")
         points = [start] if isinstance(start, Mapping) else list(start)
         with self._keeper.changing() as optimizer:
-            optimizer.check_partial(points)  # before anything is added
+            optimizer.check_starts(points)  # before anything is added
             if pairs:
                 outcomes = [pair[2] for pair in pairs] if size == 3 else None
                 optimizer.add([pair[0] for pair in pairs], [pair[1] for pair in pairs], constraints=outcomes)

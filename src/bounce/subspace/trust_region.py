@@ -26,7 +26,8 @@ AT_FLOOR = 1 + 1e-9  # λ^m reaches the floor up to rounding
 
 def improves(value: float, incumbent: float) -> bool:
     """Return whether a value beats the incumbent by the margin that makes a success."""
-    return value < incumbent - MARGIN * abs(incumbent)
+    margin = MARGIN * abs(incumbent) if math.isfinite(incumbent) else 0.0
+    return value < incumbent - margin
 
 
 @dataclass(frozen=True)
