@@ -47,6 +47,15 @@ def awaited(process: subprocess.Popen[str], words: str) -> str:
 # init and run
 
 
+def test_init_refuses_a_name_that_other_commands_would_take_for_a_study(bounce: Terminal) -> None:
+    said = bounce("init", "x.txt")
+    assert said.code == 2
+    assert "must end in .toml" in said.err
+    assert "x.txt.toml" in said.err
+    assert list(bounce.folder.iterdir()) == []
+    assert "bounce run ./-y.toml" in bounce("init", "--", "-y.toml").out
+
+
 def test_init_writes_a_spec_that_runs(bounce: Terminal) -> None:
     said = bounce("init", "my spec.toml")
     assert said.out == "my spec.toml is written. Edit it, then run: bounce run 'my spec.toml'\n"

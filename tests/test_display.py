@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from bounce import Binary, Categorical, Real, Space, Study, Trial
+from bounce import Binary, Categorical, Integer, Real, Space, Study, Trial
 from bounce.cli import sheet
 from bounce.cli.display import Warnings, display
 from bounce.cli.sheet import show, shown
@@ -124,6 +124,18 @@ def test_progress_knows_what_was_there_and_what_came(direction: str, best: list[
 def test_a_small_space_ends_a_run_before_its_budget() -> None:
     with Study.open(space=Space([Binary("b")]), budget=8, seed=0) as study:
         assert Progress(study).budget == 2
+
+
+def test_a_trial_that_a_change_left_outside_counts_as_finished() -> None:
+    with Study.open(space=Space([Integer("x", 0, 9)]), budget=4, seed=0, initial_points=1) as study:
+        study.tell(study.ask(), [1.0])
+        study.change(Space([Integer("x", 20, 29)]))
+        progress = Progress(study)
+        assert (progress.finished, progress.budget) == (1, 4)
+        assert "1 outside the space" in progress.counts
+        for trial in told(study, [5.0, 1.0, 2.0])[1:]:
+            progress.tell(trial)
+        assert progress.end == "finished"
 
 
 def drawn(study: Study, width: int = 100) -> str:

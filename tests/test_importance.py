@@ -167,7 +167,7 @@ def test_shares_are_shares_and_lie_in_their_intervals(n: int, seed: int) -> None
     found = _told(MIXED, n, lambda point: hash(str(point)) % 7 + point["x"], seed=seed).importance()
     if found is not None:
         for each in found.parameters:
-            assert 0 <= each.first <= 1
+            assert 0 <= each.first <= each.total <= 1
             assert 0 <= each.total_interval[0] <= each.total <= each.total_interval[1] <= 1
             assert each.first_interval[0] <= each.first <= each.first_interval[1]
             assert 0 <= each.data <= 1

@@ -313,6 +313,20 @@ def test_settings_are_corrected(bounce: Terminal) -> None:
     assert trial["value"] == 2.5
 
 
+def test_a_setting_whose_name_has_an_equals_sign_is_corrected_and_one_that_is_needed_is_named(bounce: Terminal) -> None:
+    when = PARAMETERS.replace('name = "x"', 'name = "x=y"\nwhen = {deep = true}')
+    by_hand(bounce, parameters=when)
+    bounce("ask", "a.toml")
+    shallow = {"deep": False, "kernel": "rbf"}
+    assert bounce("add", "a.toml", write(bounce, "deep,kernel,x=y,value\nno,rbf,,1\n")).code == 0
+    sentence = "bounce: with these settings 'x=y' exists too: add --set x=y=VALUE\n"
+    assert refused(bounce("correct", "a.db", "1", "--set", "deep=yes")) == sentence
+    assert "--set has 'deep' twice" in refused(bounce("correct", "a.db", "1", "--set", "deep=no", "--set", "deep=yes"))
+    assert bounce.trials("a.db")[1]["point"] == shallow
+    assert bounce("correct", "a.db", "1", "--set", "deep=yes", "--set", "x=y=0.25").code == 0
+    assert bounce.trials("a.db")[1]["point"] == {"x=y": 0.25, "deep": True, "kernel": "rbf"}
+
+
 @pytest.mark.parametrize(
     ("words", "wrong"),
     [
@@ -344,7 +358,7 @@ def test_failed_trials_are_retried(bounce: Terminal) -> None:
     assert bounce("retry", "a.db").out == "1 pending again\n"
     assert states(bounce) == ["done", "done", "pending", "pending"]
     assert bounce("retry", "a.db").out == "no trial has failed\n"
-    assert refused(bounce("retry", "a.db", "0")) == "bounce: trial 0 is done, not failed\n"
+    assert refused(bounce("retry", "a.db", "2")) == "bounce: trial 2 is pending, not failed or done\n"
     assert tell(bounce, "id,value\n2,1\n3,2\n").out == "2 stored; 0 pending, 2 left to ask\n"
     assert actions(bounce) == ["retry", "retry"]
 
@@ -356,12 +370,39 @@ def test_pending_trials_are_given_back(bounce: Terminal) -> None:
     assert bounce("history", "a.db").out.endswith(' withdraw trial 3: state "pending" -> "withdrawn" (no time)\n')
     assert "trial 3 is withdrawn and cannot be told" in refused(tell(bounce, "id,value\n3,1\n"))
     assert tell(bounce, "id,value\n0,1.5\n3,\n").code == 0
-    for id, state in (("0", "done"), ("2", "failed"), ("3", "withdrawn")):
-        assert refused(bounce("withdraw", "a.db", id)) == f"bounce: trial {id} is {state}, not pending or queued\n"
+    sentence = "bounce: trial 3 is withdrawn, not pending, queued, done, failed or added\n"
+    assert refused(bounce("withdraw", "a.db", "3")) == sentence
     bounce("ask", "a.toml", "-n", "2")
     assert "named twice" in refused(bounce("withdraw", "a.db", "4", "4"))
     assert "there is no trial 9" in refused(bounce("withdraw", "a.db", "4", "9"))
     assert states(bounce)[4:] == ["pending", "pending"]
+
+
+def test_results_are_taken_back_and_measured_again(bounce: Terminal) -> None:
+    finished(bounce)
+    assert bounce("withdraw", "a.db", "0", "2").out == "2 withdrawn; 1 pending, 4 left to ask\n"
+    assert bounce("retry", "a.db", "1", "--reason", "contaminated").out == "1 pending again\n"
+    assert states(bounce) == ["withdrawn", "pending", "withdrawn", "pending"]
+    assert bounce("best", "a.db").out == "no values yet; 2 pending, 0 failed\n"
+    assert "(contaminated)" in bounce("history", "a.db").out
+    entries = json.loads(bounce("history", "a.db", "--json").out)
+    assert [entry["before"]["state"] for entry in entries] == ["done", "failed", "done"]
+    assert entries[0]["before"]["value"] is not None
+    assert bounce("add", "a.toml", write(bounce, PAST)).code == 0
+    assert bounce("withdraw", "a.db", "4", "5").out == "2 withdrawn; 2 pending, 4 left to ask\n"
+    assert bounce("add", "a.toml", write(bounce, PAST)).out.startswith("2 added")
+    assert bounce("check", "a.db").code == 0
+
+
+def test_comments_that_are_written_into_a_sheet_later_are_kept(bounce: Terminal) -> None:
+    finished(bounce)
+    value = bounce.trials("a.db")[0]["value"]
+    said = tell(bounce, f"id,value,comment\n0,{value},turned brown overnight\n")
+    assert said.out == "0 stored, 1 with new notes; 1 pending, 2 left to ask\n"
+    assert bounce.trials("a.db")[0]["notes"]["comment"] == "turned brown overnight"
+    said = tell(bounce, f"id,value,comment\n0,{value},turned brown overnight\n")
+    assert said.out == "0 stored, 1 unchanged; 1 pending, 2 left to ask\n"
+    assert actions(bounce) == ["note"]
 
 
 def test_notes_are_kept_and_exported(bounce: Terminal) -> None:
@@ -387,6 +428,10 @@ def test_an_ask_says_what_it_reserves(bounce: Terminal) -> None:
     assert said.out.count("\n") == 41
     assert bounce("withdraw", "a.db", *map(str, range(40))).out == "40 withdrawn; 0 pending, 40 left to ask\n"
     assert bounce("ask", "a.toml", "-n", "4", "--format", "csv").err == ""
+    assert bounce("ask", "a.toml", "-n", "28", "--format", "csv").err.startswith("bounce: this reserves 28 of the 36")
+    said = bounce("ask", "a.toml", "-n", "9", "--format", "csv")
+    assert said.err == "bounce: only 8 of 9 trials are left\n"
+    assert said.out.count("\n") == 9
 
 
 # Runs
@@ -429,6 +474,26 @@ def test_nothing_is_changed_while_a_run_goes_on_but_everything_can_be_read(bounc
 
 
 # A space that changes
+
+
+def test_a_refused_command_changes_nothing(bounce: Terminal) -> None:
+    finished(bounce)
+    before = bounce.trials("a.db")
+    other = PARAMETERS.replace('"poly"', '"mlp"')
+    by_hand(bounce, parameters=other, seed=7)
+    assert "seed is" in refused(bounce("ask", "a.toml", "--change"))
+    by_hand(bounce, parameters=other)
+    wrong = write(bounce, "x,deep,kernel,value\n0.5,yes,mlp,1\n0.5,yes,poly,2\n")
+    assert "'poly'" in refused(bounce("add", "a.toml", wrong, "--change"))
+    wrong = write(bounce, "x,kernel\n0.5,mlp\n0.5,poly\n")
+    assert "'poly'" in refused(bounce("enqueue", "a.toml", wrong, "--change"))
+    assert "does not exist" in refused(bounce("add", "a.toml", "nothing.db", "--change"))
+    bounce.spec(budget=40)
+    assert "write 'value below" in refused(
+        bounce("run", "a.toml", "--retry-failed", "--stop-when", "value above 3", "--quiet")
+    )
+    assert bounce.trials("a.db") == before
+    assert actions(bounce) == []
 
 
 def test_a_changed_spec_says_what_would_change_and_changes_it_when_told_to(bounce: Terminal) -> None:

@@ -307,7 +307,9 @@ def test_a_failed_trial_is_retried_at_no_further_cost() -> None:
     assert optimizer.done
     assert optimizer.best is not None
     assert optimizer.best.id == 3
-    with pytest.raises(InvalidTell, match="trial 3 is done, not failed"):
+    optimizer.retry(3)  # which was not failed: its value is measured again
+    assert (optimizer.trial(3).state, optimizer.trial(3).value) == ("pending", None)
+    with pytest.raises(InvalidTell, match="trial 3 is pending, not failed or done"):
         optimizer.retry(3)
 
 
@@ -325,6 +327,31 @@ def test_a_withdrawn_trial_gives_its_budget_back_and_may_be_proposed_again() -> 
     assert {tuple(t.point.items()) for t in again} == {tuple(t.point.items()) for t in trials[2:]}
     with pytest.raises(InvalidTell, match="trial 2 is withdrawn, not pending"):
         optimizer.tell(2, 1.0)
+
+
+def test_results_that_are_taken_back_leave_the_model_and_their_points_may_come_again() -> None:
+    def run(*, wrong: bool) -> list[dict[str, Any]]:
+        optimizer = Bounce(SPACE, 40, seed=0, method=GROWING)
+        if wrong:
+            optimizer.withdraw(optimizer.add(drawn(3, seed=5), [-9.0, -8.0, -7.0]))
+        while len(optimizer.trials) < 14 + 3 * wrong:
+            step(optimizer)
+        return [trial.point for trial in optimizer.trials if trial.state == "done"]
+
+    assert run(wrong=True) == run(wrong=False)
+
+
+def test_a_point_that_was_used_instead_is_forgotten_with_its_value() -> None:
+    optimizer = Bounce(SPACE, 40, seed=0)
+    (trial,) = optimizer.ask()
+    used = trial.point | {"a": 0.123}
+    optimizer.tell(trial, 1.0, point=used, sem=0.1)
+    optimizer.retry(trial)
+    assert optimizer.trial(0).point == trial.point
+    assert (optimizer.trial(0).sem, optimizer.pending[0].id) == (None, 0)
+    optimizer = reopened(optimizer)
+    optimizer.tell(0, 2.0)
+    assert optimizer.trial(0).value == 2.0
 
 
 def test_a_retried_trial_does_not_move_the_region_twice() -> None:
@@ -418,7 +445,10 @@ def test_a_new_parameter_needs_a_default() -> None:
     assert optimizer.state_dict() == before
 
 
-CALLS = ("ask", "tell", "fail", "add", "enqueue", "used", "correct", "retry", "withdraw", "extend", "reopen")
+CALLS = (
+    *("ask", "tell", "used", "fail", "retry", "again", "withdraw", "back"),
+    *("add", "enqueue", "correct", "extend", "reopen"),
+)
 
 
 def called(call: str, optimizer: Bounce, point: dict[str, Any], number: float) -> None:
@@ -434,7 +464,9 @@ def called(call: str, optimizer: Bounce, point: dict[str, Any], number: float) -
         "enqueue": (True, lambda: optimizer.enqueue([point])),
         "correct": (valued, lambda: optimizer.correct(valued[0], number)),
         "retry": (ids["failed"], lambda: optimizer.retry(ids["failed"])),
+        "again": (ids["done"], lambda: optimizer.retry(ids["done"][-1])),
         "withdraw": (pending, lambda: optimizer.withdraw(pending[0])),
+        "back": (valued, lambda: optimizer.withdraw(valued[0])),
         "extend": (True, lambda: optimizer.extend(optimizer.budget + 1)),
     }
     possible, make = calls[call]

@@ -237,6 +237,9 @@ def test_the_same_spec_can_be_written_in_several_ways(text: bytes, tmp_path: Pat
         # parameters
         ("budget = 10\n[[parameters]]\ntype = 'binary'", 2, "a parameter lacks 'name'"),
         ("budget = 10\n[[parameters]]\nname = 'x'", 2, "a parameter lacks 'type'"),
+        ("budget = 10\n[[parameters]]\nname = 'x'\ntyp = 'real'", 4, "unknown key 'typ'; did you mean 'type'?"),
+        ("budget = 10\n[[parameters]]\nnaem = 'x'\ntype = 'real'", 3, "unknown key 'naem'; did you mean 'name'?"),
+        ("[options]\nbudget = 10\n" + PARAMETER, 2, "unknown key 'budget' here: it belongs at the top of the file"),
         ("budget = 10\n[[parameters]]\ntype = 'binary'\nname = ''", 4, "a parameter's name must be a non-empty string"),
         ("budget = 10\n[[parameters]]\ntype = 'binary'\nname = 3", 4, "a parameter's name must be a non-empty string"),
         (

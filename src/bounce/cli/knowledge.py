@@ -11,7 +11,7 @@ from bounce.cli.studies import table
 from bounce.cli.target import AnyPath, Change, StudyPath, open_study, space_before
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from bounce.spaces.space import Space
     from bounce.spec.past import Past
@@ -46,11 +46,14 @@ def add(
     from them, and the search begins around the best of them. Results that the study has already, with the same point
     and value, are left out, so a table that has grown can be added again.
     """
+    from bounce.errors import InvalidStudy
     from bounce.spec.past import Past
 
     of_study = source.suffix.lower() == ".db"
-    space = None if of_study else space_before(target, study)
-    past = None if space is None else table(source, space).past(skip_invalid=skip_invalid)  # before a study is made
+    if of_study and not source.exists():
+        raise InvalidStudy(f"the study {source} does not exist")
+    space = None if of_study else space_before(target, study, change=change)
+    past = None if space is None else table(source, space).past(skip_invalid=skip_invalid)  # before anything changes
     with open_study(target, study, create=True, change=change) as opened:
         if of_study:
             past = _of_study(source, opened, skip_invalid=skip_invalid)
@@ -93,8 +96,6 @@ def _of_study(path: Path, opened: Study, *, skip_invalid: bool) -> Past:
     from bounce.study.study import Study
 
     past, limits = Past(), opened.space.limits
-    if not path.exists():
-        raise InvalidStudy(f"the study {path} does not exist")
     if opened.path is not None and path.samefile(opened.path):
         raise InvalidStudy(f"{path} is the study itself: give another one")
     with Study.open(path) as other:
@@ -136,8 +137,8 @@ def enqueue(
 
     Empty cells are filled in when the point is asked for, from the best point so far or at random.
     """
-    space = space_before(target, study)
-    read = None if space is None else table(source, space).points()  # before a study is made
+    space = space_before(target, study, change=change)
+    read = None if space is None else table(source, space).points()  # before anything changes
     with open_study(target, study, create=True, change=change) as opened:
         points, notes = table(source, opened.space).points() if read is None else read
         queued = opened.enqueue(points, notes=notes, reason=reason)
@@ -177,7 +178,7 @@ def correct(
         if sem is not None and error is None:
             raise InvalidInput(f"the corrected standard error must be a number, such as 0.1, or unknown, not {sem!r}")
         known = {found.id: found for found in opened.trials}
-        point = _corrected(opened.space, known[trial].point if trial in known else {}, settings or ())
+        point = _corrected(opened.space, known[trial].point, settings or ()) if trial in known else None
         beside: dict[str, Any] | None = None
         for text in outcomes or ():
             name, _, given = text.rpartition("=")
@@ -208,19 +209,30 @@ def _corrected(space: Space, before: Mapping[str, Any], settings: Sequence[str])
     parameters = {column(each.name): each for each in given_by} | {each.name: each for each in given_by}
     point, given = flattened(space, before), set[str]()
     for setting in settings:
-        name, equals, text = setting.partition("=")
-        if name not in parameters:
-            name, text = name.strip(), text.strip()
-        if not equals or name not in parameters:
-            raise InvalidInput(
-                f"--set takes NAME=VALUE with the name of a parameter ({', '.join(parameters)}), not {setting!r}"
-            )
+        name, text = _split(setting, parameters)
         parameter = parameters[name]
+        if parameter.name in given:
+            raise InvalidInput(f"--set has {parameter.name!r} twice")
         given.add(parameter.name)
         point |= flattened(space, {parameter.name: parsed(parameter, text)})
     whole = folded(space, point)
     active = space.active_names(whole)
+    if missing := [name for name in active if name not in whole]:
+        raise InvalidInput(f"with these settings {missing[0]!r} exists too: add --set {missing[0]}=VALUE")
     return {name: x for name, x in whole.items() if name in active or name in given}
+
+
+def _split(setting: str, names: Collection[str]) -> tuple[str, str]:
+    """Return the name and the value of a setting; names may contain an equals sign, so the longest one that fits."""
+    from bounce.errors import InvalidInput
+
+    places = [place for place, sign in enumerate(setting) if sign == "="]
+    for exact in (True, False):
+        for place in reversed(places):
+            name, text = setting[:place], setting[place + 1 :]
+            if (name if exact else name.strip()) in names:
+                return (name, text) if exact else (name.strip(), text.strip())
+    raise InvalidInput(f"--set takes NAME=VALUE with the name of a parameter ({', '.join(names)}), not {setting!r}")
 
 
 def retry(
@@ -231,16 +243,19 @@ def retry(
     study: StudyPath = None,
     reason: Reason = None,
 ) -> None:
-    """Make failed trials pending again, at no further cost."""
+    """Make failed trials pending again, at no further cost.
+
+    A trial with a value that is named is measured again: its value is taken back. The history keeps it.
+    """
     with open_study(target, study) as opened:
         again = opened.retry(trials or None, reason=reason)
         print(f"{len(again)} pending again" if again else "no trial has failed")
 
 
 def withdraw(target: AnyPath, trials: Ids, study: StudyPath = None, reason: Reason = None) -> None:
-    """Cancel pending or queued experiments.
+    """Cancel pending or queued experiments, or take results back.
 
-    Their budget is returned, and their points may be proposed again.
+    Their budget is returned, and their points may be proposed again. The history keeps the results.
     """
     with open_study(target, study) as opened:
         opened.withdraw(trials, reason=reason)

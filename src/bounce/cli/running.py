@@ -78,11 +78,14 @@ def run(
     resume it. After the first Ctrl-C, the run waits for running evaluations. A second one stops it at once. Nothing
     that was stored is lost.
     """
+    from bounce.optimizer.stopping import StopWhen
     from bounce.running.recorder import ALIKE
     from bounce.spec.document import load
 
     described = load(spec)
     path = place(described, study)
+    if stop_when is not None:  # before a budget is extended or a trial retried
+        StopWhen.of(stop_when, described.settings.get("direction", "minimize"), limited=bool(described.space.limits))
     evaluator = _evaluator(described, path, dask=dask is not None)
     options = {} if method is None else {"method": method}
     connected = nullcontext() if dask is None else cluster(dask)

@@ -12,7 +12,7 @@ import typer
 
 from bounce.cli.best import AsJson, print_command, print_recommendation, print_result
 from bounce.cli.outputs import check_file, check_plot, replacing
-from bounce.cli.target import AnyPath, Change, StudyPath, open_study
+from bounce.cli.target import AnyPath, Change, StudyPath, as_argument, open_study
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bounce.study.study import Study
     from bounce.trial import Trial
 
-MANY = 20  # trials in one ask that may be a mistake, if they are most of what is left
+FEW = 8  # trials; more in one ask may be a mistake, if they are most of what is left
 
 
 class Format(StrEnum):
@@ -45,6 +45,8 @@ def init(
     from bounce.errors import InvalidInput
     from bounce.spec.document import example
 
+    if path.suffix.lower() != ".toml":
+        raise InvalidInput(f"the name of a spec must end in .toml, so that commands tell it from a study: {path}.toml")
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(example())
@@ -52,7 +54,7 @@ def init(
         raise InvalidInput(f"{path} already exists: choose another name") from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None
-    print(f"{path} is written. Edit it, then run: {shlex.join(['bounce', 'run', str(path)])}")
+    print(f"{path} is written. Edit it, then run: {shlex.join(['bounce', 'run', as_argument(path)])}")
 
 
 def ask(
@@ -100,12 +102,14 @@ def _say_what_is_reserved(opened: Study, n: int | None) -> None:
     """Warn before an ask takes most of what is left of the budget."""
     left = opened.remaining
     taken = min(n or 0, left)
-    if taken > MANY and taken > left / 2:
+    if taken > FEW and taken > left / 2:
         print(
             f"bounce: this reserves {taken} of the {left} trials that are left. "
             "Points of one ask do not learn from each other. bounce withdraw cancels them",
             file=sys.stderr,
         )
+    elif n is not None and n > left > 0:
+        print(f"bounce: only {left} of {n} trials are left", file=sys.stderr)
 
 
 def tell(
@@ -135,8 +139,12 @@ def tell(
         retried = {entry.trial: (entry.before or {}).get("error") for entry in retries if entry.trial is not None}
         told = table(results, opened.space).results(opened.trials, as_used=as_used, retried=retried)
         opened.settle(told.outcomes)
+        for i, notes in told.notes.items():
+            for name, text in notes.items():
+                opened.note(i, text, name=name)
         status = opened.status
-        again = f", {len(told.unchanged)} unchanged" if told.unchanged else ""
+        same = len(told.unchanged) - len(told.notes)
+        again = (f", {same} unchanged" if same else "") + (f", {len(told.notes)} with new notes" if told.notes else "")
         print(f"{len(told.outcomes)} stored{again}; {status.pending} pending, {status.remaining} left to ask")
 
 

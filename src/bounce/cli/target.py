@@ -61,7 +61,9 @@ def open_study(target: Path, study: Path | None, *, create: bool = False, change
         described = load(target)
         path = place(described, study)
         if not create and not exists(path):
-            raise InvalidStudy(f"the study {path} does not exist; bounce {_next(described)} {target} creates it")
+            raise InvalidStudy(
+                f"the study {path} does not exist; bounce {_next(described)} {as_argument(target)} creates it"
+            )
         with described_study(described, path, {}, change=change) if create else Study.open(path) as opened:
             if create:
                 say_unused_starts(described, opened)
@@ -75,6 +77,11 @@ def open_study(target: Path, study: Path | None, *, create: bool = False, change
             raise InvalidStudy(f"the study {target} does not exist; bounce run or bounce ask with its spec creates it")
         with Study.open(target) as opened:
             yield opened
+
+
+def as_argument(path: Path) -> str:
+    """Return a path as a command takes it: what begins with a dash would be an option."""
+    return f"./{path}" if str(path).startswith("-") else str(path)
 
 
 def path_of(target: Path, study: Path | None) -> Path:
@@ -156,6 +163,7 @@ def described_study(
                     f"To continue in the new space, use bounce {_next(described)} with --change: "
                     "old results stay where they fit"
                 )
+            opened.check_options(**settings)  # before anything changes
             outside = opened.change(described.space, defaults)
             leave = "leaves" if len(outside) == 1 else "leave"
             left = f"; {unfit(len(outside))} and {leave} the model" if outside else ""
@@ -165,12 +173,12 @@ def described_study(
     return Study.open(path, space=described.space, **settings)
 
 
-def space_before(target: Path, study: Path | None) -> Space | None:
-    """Return the space of a spec whose study does not exist yet; otherwise None."""
+def space_before(target: Path, study: Path | None, *, change: bool) -> Space | None:
+    """Return the space that the study of a spec will have, if it does not exist yet or is to change; otherwise None."""
     from bounce.spec.document import load
     from bounce.study.place import exists
 
     if target.suffix.lower() != ".toml":
         return None
     described = load(target)
-    return None if exists(place(described, study)) else described.space
+    return None if exists(place(described, study)) and not change else described.space

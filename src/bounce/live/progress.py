@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from bounce.live.words import seconds
 from bounce.trial import Trial
 
-if TYPE_CHECKING:
-    from bounce.spaces.space import Space
+
+class Standing(Protocol):
+    """How far a run is."""
+
+    @property
+    def done(self) -> int:
+        """How many trials have a value."""
+
+    @property
+    def failed(self) -> int:
+        """How many trials have failed."""
+
+    @property
+    def pending(self) -> int:
+        """How many trials are being evaluated."""
+
+    @property
+    def spent(self) -> int:
+        """How much of the budget has been spent."""
+
+    @property
+    def planned(self) -> int:
+        """How many trials there will be in the end."""
+
+    @property
+    def dimensions(self) -> int:
+        """The number of variables of the space."""
 
 
 class Watched(Protocol):
@@ -20,12 +45,12 @@ class Watched(Protocol):
         """The options of the run."""
 
     @property
-    def space(self) -> Space:
-        """What may vary."""
-
-    @property
     def trials(self) -> list[Trial]:
         """All trials, by id."""
+
+    @property
+    def status(self) -> Standing:
+        """Where the study stands."""
 
     @property
     def best(self) -> Trial | None:
@@ -47,8 +72,10 @@ class Progress:
         self._study = study
         options = study.options
         self.maximize = options["direction"] == "maximize"
-        self.budget = int(min(options["budget"], study.space.size))
-        self.dimensions = len(study.space)
+        status = study.status
+        self.budget = status.planned
+        self.gone = status.spent - status.done - status.failed - status.pending
+        self.dimensions = status.dimensions
         self.done, self.failed, self.here = 0, 0, 0
         self.best: Trial | None = None
         self.last: Trial | None = None
@@ -95,15 +122,16 @@ class Progress:
 
     @property
     def finished(self) -> int:
-        """How many trials are done or failed."""
-        return self.done + self.failed
+        """How many trials are done or failed, those that a change of the space left outside included."""
+        return self.done + self.failed + self.gone
 
     @property
     def counts(self) -> str:
         """How many trials are finished, and how."""
         return (
-            f"{self.finished} of {self.budget} finished: {self.done} done, {self.failed} failed; "
-            f"{self.in_flight} in flight"
+            f"{self.finished} of {self.budget} finished: {self.done} done, {self.failed} failed"
+            + (f", {self.gone} outside the space" if self.gone else "")
+            + f"; {self.in_flight} in flight"
         )
 
     @property

@@ -244,22 +244,29 @@ class Bounce(View):
         self._planner = replace(self._planner)  # its caches are of the data before
         return i
 
-    def note(self, trial: Trial | int, text: str) -> int:
-        """Write free text beside a trial, in place of the text that is there. Return its id."""
+    def note(self, trial: Trial | int, text: str, *, name: str = "note") -> int:
+        """Write free text beside a trial, in place of the text that is there under this name. Return its id."""
         (i,) = self._ledger.ids(trial, *STATES)
-        self._ledger.edit(i, notes=self._ledger[i].trial.notes | {"note": storable(text)})
+        self._ledger.edit(i, notes=self._ledger[i].trial.notes | {storable(name): storable(text)})
         return i
 
     def retry(self, trials: Trials | None = None) -> list[int]:
-        """Make failed trials pending again, all of them by default. Return their ids."""
+        """Make failed trials pending again, all of them by default, or trials whose value is to be measured again.
+
+        Their results are taken back. Return their ids.
+        """
         failed = [record.id for record in self._ledger.of_state("failed")]
         ids = self._ledger.retry(failed if trials is None else trials)
         self._planner = replace(self._planner)
         return ids
 
     def withdraw(self, trials: Trials) -> list[int]:
-        """Give pending or queued trials back, their budget too; their points may be proposed again. Return the ids."""
+        """Give trials back, their budget too; their points may be proposed again. Return the ids.
+
+        Pending and queued trials are cancelled. Of others, added ones too, the results are taken back.
+        """
         ids = self._ledger.withdraw(trials)
+        self._planner = replace(self._planner)  # its caches are of the data before
         for i in ids:
             self._resize(self._ledger.complete_batch(i))
         return ids

@@ -1,7 +1,7 @@
 """The ledger: all trials of a run, and the rules by which they change.
 
-A trial is queued or pending, then done or failed; a failed one may be retried, a pending or queued one withdrawn. Added
-trials are results that nobody asked for. Every tell has a number; a correction is told again.
+A trial is queued or pending, then done or failed; a finished one may be retried, and any may be withdrawn. Added trials
+are results that nobody asked for. Every tell has a number; a correction is told again.
 
 The invariant: ids are places in the list, no trial is ever removed, and `keys` holds exactly the points that must not
 be proposed.
@@ -126,7 +126,7 @@ class Ledger:
                 raise InvalidTell(f"trial {i} has another point here: it belongs to another run", trial=i)
             if record.state not in states:
                 already = "already " if states == ("pending",) and record.state in ("done", "failed") else ""
-                needed = "" if already else f", not {' or '.join(states)}"
+                needed = "" if already else f", not {one_of(states)}"
                 hint = "; correct changes its value" if already and record.state == "done" else ""
                 raise InvalidTell(f"trial {i} is {already}{record.state}{needed}{hint}", trial=i)
             if i in ids:
@@ -325,20 +325,31 @@ class Ledger:
         return i
 
     def retry(self, trials: Trials) -> list[int]:
-        """Make failed trials pending again; return their ids."""
-        ids = self.ids(trials, "failed")
+        """Make finished trials pending again, without their results; return their ids."""
+        ids = self.ids(trials, "failed", "done")
         for i in ids:
-            self.edit(i, state="pending", error=None, seconds_eval=None, attempts=0)
-            self._put(i, told=None)
+            self._forget(i)
+            self.edit(i, state="pending", attempts=0)
+        self.keys = self._known_keys()
         return ids
 
     def withdraw(self, trials: Trials) -> list[int]:
-        """Give pending or queued trials back; return their ids."""
-        ids = self.ids(trials, "pending", "queued")
+        """Give trials back, without their results; return their ids."""
+        ids = self.ids(trials, "pending", "queued", "done", "failed", "added")
         for i in ids:
+            self._forget(i)
             self.edit(i, state="withdrawn")
         self.keys = self._known_keys()
         return ids
+
+    def _forget(self, i: int) -> None:
+        """Take the result of a trial back: its point is the one that was asked for, if another one was used."""
+        asked = self.records[i].asked_codes
+        if asked is not None:
+            self._put(i, codes=asked, asked_codes=None)
+            self.edit(i, point=self.space.decode(asked[None])[0])
+        self._put(i, told=None)
+        self.edit(i, value=None, sem=None, outcomes={}, feasible=None, error=None, seconds_eval=None)
 
     def moved(self, change: Change) -> Ledger:
         """Return the same trials in another space: what no longer fits stays, outside of it.
@@ -378,6 +389,11 @@ class Ledger:
     def _keys(self, records: Iterable[Record]) -> set[bytes]:
         codes = [record.codes for record in records if record.known]
         return set(self.space.keys(np.array(codes))) if codes else set()
+
+
+def one_of(words: Sequence[str]) -> str:
+    """Return words as alternatives: "a", "a or b", "a, b or c"."""
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def several(constraints: Any, n: int) -> list[Any]:

@@ -49,8 +49,7 @@ class Sample:
         self.functions, self.a, self.b = functions, a, b
         values = functions(np.concatenate([a, b]))
         values = values - values.mean(axis=0)
-        self.of_a, self.of_b = values[: len(a)], values[len(a) :]
-        self.centre = functions(a).mean(axis=0)
+        self.of_b = values[len(a) :]
         self.variance = np.maximum(values.var(axis=0), TINY)
 
     def exchanged(self, columns: Columns) -> Array:
@@ -67,7 +66,8 @@ class Sample:
             change = self.exchanged(columns) - of_a
             first[i] = (self.of_b * change).mean(axis=0) / self.variance
             total[i] = 0.5 * (change**2).mean(axis=0) / self.variance
-        return np.clip(first, 0.0, 1.0), np.minimum(total, 1.0)
+        total = np.minimum(total, 1.0)
+        return np.clip(first, 0.0, total), total  # two estimates: what is alone cannot be more than the total
 
     def together(self, pairs: Sequence[tuple[int, int]]) -> Array:
         """Return the shares (pairs, s) of the variance that two variables have only together, also with others."""

@@ -36,6 +36,9 @@ SPACE = ("parameters", "constraints", "outcomes")
 TOP = ("name", *RUN, *HOW, "objective", "command", "options", *SPACE, "start", "fixed")
 LISTS = ("values", "choices", "members", "items")  # keys whose entries are in the cells or the header of a table
 OPTIONS = tuple(f.name for f in fields(Options) if f.name not in RUN)
+ANY = tuple(
+    dict.fromkeys(["name", "type", *(key for keys in FIELDS.values() for key in keys), *FLAGS, "default", *SEVERAL])
+)
 LONGEST_NAME = 200  # bytes: a file name has at most 255, and suffixes are added to this one
 
 
@@ -175,12 +178,12 @@ class _Document:
         return name
 
     def _options(self) -> dict[str, Any]:
-        if "budget" not in self.document:
-            raise self.error("budget is missing: the number of evaluations, such as budget = 100")
         table = self.document.get("options", {})
         if not isinstance(table, dict):
             raise self.error(f"options must be a table, [options], not {quoted(table)}", "options")
         self._refuse_unknown(table, OPTIONS, "options")
+        if "budget" not in self.document:
+            raise self.error("budget is missing: the number of evaluations, such as budget = 100")
         places: dict[str, Keys] = {key: (key,) for key in RUN if key in self.document}
         places |= {key: ("options", key) for key in table}
         given = {key: (self.document | table)[key] for key in places}
@@ -230,6 +233,8 @@ class _Document:
             where = ("parameters", place)
             if not isinstance(table, dict):
                 raise self.error(f"a parameter must be a table with name and type, not {quoted(table)}", *where)
+            if not ("type" in table and table.keys() & {"name", "names"}):
+                self._refuse_unknown(table, ANY, *where)  # first: a key that is missing may be there, misspelt
             try:
                 found = spread(table)
             except InvalidSpace as error:

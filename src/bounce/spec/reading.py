@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bounce.errors import InvalidPoint, InvalidTell
@@ -28,6 +28,8 @@ class Told:
     outcomes: list[Outcome]
     unchanged: list[int]
     """Trials that were told before, with the same result."""
+    notes: dict[int, dict[str, str]] = field(default_factory=dict)
+    """The notes of these that are new or have changed."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,9 @@ class Table(Rows):
             if trial.state != "pending":
                 self._repeated(line, trial, outcome)
                 told.unchanged.append(trial.id)
+                new = {name: text for name, text in self._notes(cells).items() if trial.notes.get(name) != text}
+                if new:
+                    told.notes[trial.id] = new
                 continue
             told.outcomes.append(replace(outcome, point=used, notes=self._notes(cells)))
         if not told.outcomes and not told.unchanged:

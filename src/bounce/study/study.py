@@ -81,6 +81,10 @@ class Study(View):
             raise
         return study
 
+    def check_options(self, **given: Any) -> None:
+        """Refuse options that opening this study with them would refuse."""
+        larger_budget(self._keeper, None, given)
+
     # Ask and tell
 
     def ask(self, n: int | None = None) -> list[Trial]:
@@ -209,16 +213,23 @@ class Study(View):
         self._edit("correct", reason, lambda optimizer: [optimizer.correct(trial, value, **right)])
 
     def retry(self, trials: Trials | None = None, *, reason: str | None = None) -> list[Trial]:
-        """Make failed trials pending again, all of them by default; return them."""
+        """Make failed trials pending again, all of them by default, or trials that are to be measured again.
+
+        Their results are taken back; the history keeps them. Return the trials.
+        """
         return self._edit("retry", reason, lambda optimizer: optimizer.retry(trials))
 
     def withdraw(self, trials: Trials, *, reason: str | None = None) -> list[Trial]:
-        """Give pending or queued trials back, their budget too; their points may be proposed again."""
+        """Give trials back, their budget too; their points may be proposed again. Return the trials.
+
+        Pending and queued trials are cancelled. Of others, added ones too, the results are taken back; the history
+        keeps them.
+        """
         return self._edit("withdraw", reason, lambda optimizer: optimizer.withdraw(trials))
 
-    def note(self, trial: Trial | int, text: str) -> None:
-        """Write free text beside a trial, in place of the text that is there."""
-        self._edit("note", None, lambda optimizer: [optimizer.note(trial, text)])
+    def note(self, trial: Trial | int, text: str, *, name: str = "note") -> None:
+        """Write free text beside a trial, in place of the text that is there under this name."""
+        self._edit("note", None, lambda optimizer: [optimizer.note(trial, text, name=name)])
 
     def _edit(self, action: str, reason: str | None, change: Callable[[Bounce], list[int]]) -> list[Trial]:
         """Change trials, and keep in the history what was there before."""
