@@ -337,3 +337,14 @@ def test_a_table_is_drawn_as_rich_draws_it(width: int, encoding: str, monkeypatc
     ours = drawn()
     monkeypatch.setattr(sheet, "_plain", lambda columns, console: console.print(sheet._table(columns)) or "")
     assert drawn() == ours
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError, ValueError])
+def test_a_run_goes_on_if_nobody_reads_its_progress(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise error("closed")
+
+    monkeypatch.setattr("sys.stderr", Closed())
+    with Study.open(space=SPACE, budget=6, seed=0) as study:
+        assert len(study.run(lambda point: 1.0, progress=True).trials) == 6

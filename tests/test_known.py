@@ -675,3 +675,30 @@ def test_known_results_and_starts_are_taken_together_or_not_at_all_in_memory_too
     with pytest.raises(InvalidPoint, match="no completion"):
         study.begin([({"a": 1, "b": 1}, 0.5)], {"a": 9})
     assert study.trials == []
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda o: o.correct([0, 1], [5.0, 6.0]), r"one trial is needed, or its id, not \[0, 1\]"),
+        (lambda o: o.note([], "x"), r"one trial is needed, or its id, not \[\]"),
+        (lambda o: o.note(0, None), "a note must be one text, not None"),
+        (lambda o: o.tell([2, 3], [1.0, 2.0], note=["a", "b"]), r"a note must be one text, not \['a', 'b'\]"),
+        (lambda o: o.fail([2, 3], ["boiled", "spilled"]), "an error must be one text"),
+        (lambda o: o.tell(2, 1.0, sem=True), "a standard error must be a finite number that is not negative, not True"),
+    ],
+)
+def test_what_is_for_one_trial_is_refused_for_several(call: Callable[[Bounce], Any], said: str) -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    optimizer.tell(optimizer.ask(2), [1.0, 2.0])
+    optimizer.ask(2)
+    before = optimizer.state_dict()
+    with pytest.raises(InvalidTell, match=said):
+        call(optimizer)
+    assert optimizer.state_dict() == before
+
+
+def test_an_exception_is_the_text_of_a_failure() -> None:
+    optimizer = Bounce(SPACE, 10, seed=0)
+    optimizer.fail(optimizer.ask(), ValueError("it boiled over"))  # type: ignore[arg-type]
+    assert optimizer.trial(0).error == "it boiled over"

@@ -237,11 +237,13 @@ def test_other_limits_change_which_trials_keep_them(tmp_path: Path) -> None:
         study.change(space("strength >= 0.7"))
         assert [trial.feasible for trial in study.trials] == [False, True]
         study.change(space("strength >= 0.7", "cost <= 1"))
-        assert [trial.feasible for trial in study.trials] == [None, None]
+        assert [trial.feasible for trial in study.trials] == [False, None]  # the first is known to break one
+        assert study.best is not None
+        assert study.best.id == 1
         study.correct(1, constraints={"cost": 0.5})
         study.tell(study.ask(), [0.1], constraints=[{"strength": 0.1, "cost": 0.0}])
     with Study.open(tmp_path / "a.db") as study:
-        assert [trial.feasible for trial in study.trials] == [None, True, False]
+        assert [trial.feasible for trial in study.trials] == [False, True, False]
         assert study.best == study.trials[1]
 
 

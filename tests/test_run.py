@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -82,7 +83,7 @@ def test_ten_failures_without_a_success_raise_the_first_error() -> None:
     assert len(calls) == 10
     assert isinstance(caught.value.__cause__, ValueError)
     assert caught.value.trial == 0
-    result = caught.value.result  # type: ignore[attr-defined]
+    result = caught.value.result
     assert [t.state for t in result.trials] == ["failed"] * 10
     assert result.best is None
     assert any("result" in note for note in caught.value.__notes__)
@@ -102,7 +103,7 @@ def test_three_failures_with_the_same_error_end_the_run_and_cost_nothing(tmp_pat
     with pytest.raises(EvaluationFailed, match="first 3 evaluations of this run failed alike") as caught:
         bounce.minimize(broken, binary(12), budget=9, seed=0, path=path)
     assert isinstance(caught.value.__cause__, KeyError)
-    assert [trial.state for trial in caught.value.result.trials] == ["pending"] * 3  # type: ignore[attr-defined]
+    assert [trial.state for trial in caught.value.result.trials] == ["pending"] * 3
     seen: list[Trial] = []
     result = bounce.minimize(count_ones, binary(12), budget=9, seed=0, path=path, callbacks=[seen.append])
     assert [trial.id for trial in seen] == list(range(9))  # the pending ones first
@@ -261,6 +262,42 @@ def test_an_error_that_cannot_be_printed_fails_its_trial_too() -> None:
 
     result = bounce.minimize(mute, binary(6), budget=20, seed=0)
     assert {t.error for t in result.trials if t.state == "failed"} == {"Mute"}
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_what_is_in_flight_is_recorded_if_a_callback_fails(threads: int) -> None:
+    barrier, calls = threading.Barrier(threads), list[int]()
+
+    def together(point: dict[str, Any]) -> float:
+        barrier.wait(10)
+        return count_ones(point)
+
+    def fails(trial: Trial) -> None:
+        calls.append(trial.id)
+        raise RuntimeError("the tracker is down")
+
+    study = Study.open(space=binary(12), budget=12, batch_size=threads, seed=0)
+    with ThreadPoolExecutor(threads) as executor, pytest.raises(RuntimeError, match="tracker") as failure:
+        study.run(together, executor=executor, callbacks=[fails])
+    assert [trial.state for trial in study.trials] == ["done"] * threads
+    assert len(calls) == 1
+    assert failure.value.result.trials == study.trials  # type: ignore[attr-defined]
+
+
+def test_the_outcome_of_a_trial_that_a_callback_gave_back_is_not_stored(caplog: pytest.LogCaptureFixture) -> None:
+    study = Study.open(space=binary(12), budget=8, batch_size=4, seed=0)
+
+    def give_back(trial: Trial) -> None:
+        if trial.id == 1:
+            study.withdraw([3])
+
+    with ThreadPoolExecutor(4) as executor:
+        result = study.run(count_ones, executor=executor, callbacks=[give_back])
+    assert result.trials[3].state in ("withdrawn", "done")  # it may have been recorded before
+    assert [trial.state for trial in result.trials if trial.id != 3] == ["done"] * (len(result.trials) - 1)
+    study = Study.open(space=binary(12), budget=8, batch_size=4, seed=0)
+    study.run(count_ones, callbacks=[give_back])
+    assert [trial.state for trial in study.trials] == ["done", "done", "done", "withdrawn", *["done"] * 5]
 
 
 def test_a_callback_cannot_spoil_the_record() -> None:
@@ -441,4 +478,6 @@ def test_what_an_evaluation_raises_is_cut_in_the_study_and_kept_in_full_on_reque
 def test_a_log_that_cannot_be_written_is_a_fault_of_the_machine(tmp_path: Path) -> None:
     (tmp_path / "errors").write_text("a file, not a folder")
     with pytest.raises(bounce.MachineFailed, match=r"trial 0 could not be evaluated .*00000\.err could not be written"):
-        bounce.minimize(lambda point: 1 / 0, binary(12), budget=8, seed=0, logs=tmp_path / "errors")
+        bounce.minimize(lambda point: 1 / 0, binary(12), budget=8, seed=0, logs=tmp_path / "errors" / "here")
+    with pytest.raises(InvalidOption, match=r"logs must be a folder, and '.*errors' is a file"):
+        bounce.minimize(count_ones, binary(12), budget=8, seed=0, logs=tmp_path / "errors")

@@ -39,6 +39,7 @@ from bounce.optimizer import documents
 from bounce.optimizer.ledger import Outcome
 from bounce.spec.tables import to_csv
 from bounce.study import rows, schema, storage
+from bounce.study.repair import check
 from bounce.study.storage import Storage
 from objectives import mixed, value
 
@@ -390,7 +391,7 @@ def test_a_full_disk_loses_nothing_that_was_stored(tmp_path: Path) -> None:
         kept._writer.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(StorageFailed, match="database or disk is full") as info:
             study.run(value)
-        assert info.value.result.trials[0].value == 0.5  # type: ignore[attr-defined]
+        assert info.value.result.trials[0].value == 0.5
         stored = facts(study.trials)
         kept._writer.execute("PRAGMA max_page_count = 100000")
     with Study.open(path) as study:
@@ -467,6 +468,43 @@ def test_a_run_inside_a_run_is_refused() -> None:
             study.run(value, callbacks=[lambda trial: (study.run(value), None)[1]])
         study.run(value)
         assert study.done
+
+
+def test_a_study_that_is_being_run_is_not_closed(tmp_path: Path) -> None:
+    with Study.open(tmp_path / "a.db", space=mixed(), budget=6, seed=0) as study:
+        with pytest.raises(StudyLocked, match="end the run with stop"):
+            study.run(value, callbacks=[lambda trial: study.close()])
+        assert len(study.run(value).trials) == 6
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_the_threads_of_a_process_take_turns(tmp_path: Path, stored: bool) -> None:
+    path = tmp_path / "a.db" if stored else None
+    with Study.open(path, space=mixed(), budget=60, seed=0) as study:
+        trials = study.ask(48)
+
+        def tell(mine: list[Trial]) -> None:
+            for trial in mine:
+                study.note(trial, "seen")
+                study.tell(trial, float(trial.id))
+                assert study.best is not None
+
+        with ThreadPoolExecutor(4) as executor:
+            list(executor.map(tell, [trials[start::4] for start in range(4)]))
+        kept = study.trials
+        assert [(trial.state, trial.value) for trial in kept] == [("done", float(i)) for i in range(48)]
+    if path is not None:
+        assert check(path) == []
+        with Study.open(path) as study:
+            assert study.trials == kept
+            with ThreadPoolExecutor(2) as executor:
+
+                def noted(point: dict[str, Any]) -> float:
+                    study.note(0, "while it runs")
+                    return value(point)
+
+                study.run(noted, executor=executor, workers=2)
+            assert len(study.trials) == 60
 
 
 def test_a_callback_may_extend_the_run() -> None:
@@ -601,7 +639,7 @@ def test_a_file_that_is_removed_or_replaced_during_a_run_ends_it(tmp_path: Path)
     with Study.open(path, space=mixed(), **OPTIONS) as study:
         with pytest.raises(StorageFailed, match="was removed or replaced while it was in use") as info:
             study.run(value, callbacks=[remove])
-        assert len([t for t in info.value.result.trials if t.state == "done"]) == 4  # type: ignore[attr-defined]
+        assert len([t for t in info.value.result.trials if t.state == "done"]) == 4
 
     def replace(trial: Trial) -> None:
         if trial.id == 5:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
-from bounce import Bounce
+from bounce import Bounce, Categorical, Integer, Real, Space
 from bounce.gp.threads import one_thread
 from bounce.optimizer.planner import Planner
 from bounce.optimizer.state import Head, Record
@@ -84,3 +84,13 @@ def test_a_run_does_not_depend_on_the_number_of_threads() -> None:
     two_threads = points()
     with BLAS.limit(limits=1):
         assert points() == two_threads
+
+
+def test_values_underflow_whatever_a_program_has_told_numpy() -> None:
+    space = Space([Real("x", 0, 1), Integer("k", 0, 30), Categorical("c", list("abc"))])
+    with np.errstate(all="raise"):
+        optimizer = Bounce(space, 24, seed=1)
+        while not optimizer.done:
+            optimizer.tell(optimizer.ask(), [1e-3 * len(optimizer.trials)])
+        assert optimizer.recommend() is not None
+        assert optimizer.importance() is not None

@@ -23,7 +23,7 @@ The message is for people. A program reads the parts in parentheses, which are a
 from __future__ import annotations
 
 from datetime import date, time
-from typing import Literal
+from typing import Any, Literal
 
 
 def quoted(value: object) -> str:
@@ -37,6 +37,9 @@ def quoted(value: object) -> str:
 
 class BounceError(Exception):
     """The root of every error that Bounce raises on purpose."""
+
+    result: Any = None
+    """The `Result` so far, if the error ended a run."""
 
 
 class InvalidInput(BounceError, ValueError):

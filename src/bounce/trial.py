@@ -134,7 +134,10 @@ class Result:
         return facts("Result", rows, None if self.best is None else self.best.point)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the trials as a pandas table, with the columns that an exported CSV file has."""
+        """Return the trials as a pandas table, with the columns that an exported CSV file has.
+
+        A subset, a mixture or a permutation is one column here, with its value as in a point.
+        """
         try:
             import pandas as pd
         except ImportError:
@@ -205,7 +208,7 @@ def standard_error(sem: Any) -> float | None:
     if sem is None:
         return None
     try:
-        number = finite(sem)
+        number = -1.0 if isinstance(sem, bool) else finite(sem)
     except InvalidTell:
         number = -1.0
     if number < 0:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -98,6 +99,12 @@ def _without_end(line: list[Segment]) -> list[Segment]:
     return kept
 
 
+def _say(line: str) -> None:
+    """Print a line on standard error; nobody may read it any more, which does not concern the run."""
+    with suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)
+
+
 class Lines:
     """A line for each finished trial, where there is no terminal."""
 
@@ -115,11 +122,9 @@ class Lines:
         p = self._progress
         p.tell(trial)
         outcome = f"{trial.value:.6g}" if trial.value is not None else "failed"
-        print(
+        _say(
             f"{p.finished}/{p.budget} trial {trial.id}: {outcome}, best {best_of(p.best)}, "
             f"{p.in_flight} in flight, {count(trial.target_dim, 'bin')}, {p.end}",
-            file=sys.stderr,
-            flush=True,
         )
 
 
@@ -148,10 +153,8 @@ class Summaries:
     def _print(self) -> None:
         self._last, self._new = self._now(), 0
         p = self._progress
-        print(
+        _say(
             f"{self._name}: {p.counts}, best {best_of(p.best)}, {seconds(p.seconds_eval)} per evaluation, {p.end}",
-            file=sys.stderr,
-            flush=True,
         )
 
 

@@ -37,7 +37,8 @@ from bounce.trial import STATES, Trial, is_single, listed, standard_errors
 class Bounce(View):
     """An optimizer to ask for points and tell values, in any order, from one thread at a time.
 
-    `budget` is the number of trials, failed ones included. The other options are described in docs/options.md.
+    `budget` is the number of trials, failed ones included. The other options are described in docs/options.md. If a
+    constraint is a function, the space may run out of points before `done` knows it: then `ask` raises `NothingToAsk`.
 
     >>> opt = Bounce(space, budget=200, seed=0)
     >>> while not opt.done:
@@ -149,7 +150,7 @@ class Bounce(View):
         for what, given in (("values", several), ("points", used)):
             if len(given) != len(ids):
                 raise InvalidTell(f"{len(ids)} trials need {len(ids)} {what}, not {len(given)}")
-        notes = {} if note is None else {"note": str(note)}
+        notes = {} if note is None else {"note": _text("a note", note)}
         errors = standard_errors(sem, len(ids))
         beside = each([constraints] if is_single(trials) and constraints is not None else constraints, len(ids))
         return self.settle(
@@ -159,7 +160,7 @@ class Bounce(View):
 
     def fail(self, trials: Trials, error: str | None = None, *, seconds: float | None = None) -> list[int]:
         """Mark trials as failed: they cost budget, have no value and are not proposed again. Return the ids."""
-        said = None if error is None else str(error)
+        said = None if error is None else _text("an error", error)
         return self.settle(Outcome(i, None, said, seconds=seconds) for i in self._ledger.ids(trials, "pending"))
 
     def settle(self, outcomes: Iterable[Outcome]) -> list[int]:
@@ -246,8 +247,8 @@ class Bounce(View):
 
     def note(self, trial: Trial | int, text: str, *, name: str = "note") -> int:
         """Write free text beside a trial, in place of the text that is there under this name. Return its id."""
-        (i,) = self._ledger.ids(trial, *STATES)
-        self._ledger.edit(i, notes=self._ledger[i].trial.notes | {storable(name): storable(text)})
+        i = self._ledger.id(trial, *STATES)
+        self._ledger.edit(i, notes=self._ledger[i].trial.notes | {storable(name): storable(_text("a note", text))})
         return i
 
     def retry(self, trials: Trials | None = None) -> list[int]:
@@ -390,6 +391,13 @@ class Bounce(View):
             self._ledger.count(counted)
             stage = moved(stage, counted, self._ledger.records, self._options, self.space.limits)
             self._head = replace(self._head, stage=stage)
+
+
+def _text(what: str, given: Any) -> str:
+    """Return a text, or what an exception says; refuse None and collections."""
+    if given is None or (isinstance(given, Iterable) and not isinstance(given, str)):
+        raise InvalidTell(f"{what} must be one text, not {given!r}")
+    return str(given)
 
 
 def _given(value: Any) -> Any:

@@ -134,6 +134,12 @@ class Ledger:
             ids.append(i)
         return ids
 
+    def id(self, trial: Trial | int, *states: State) -> int:
+        """Return the id of one trial in some state; refuse several."""
+        if not is_single(trial):
+            raise InvalidTell(f"one trial is needed, or its id, not {trial!r}")
+        return self.ids(trial, *states)[0]
+
     def _belongs(self, trial: Trial) -> bool:
         """Return whether a trial is of this run; its point may be from before a correction or a change of the space."""
         record = self[trial.id]
@@ -304,14 +310,14 @@ class Ledger:
 
     def correct(
         self,
-        trial: Trials,
+        trial: Trial | int,
         value: Any,
         point: Mapping[str, Any] | None,
         sem: Any = None,
         constraints: Mapping[str, Any] | None = None,
     ) -> int:
         """Replace the value, its standard error, outcomes or the point of a trial that has a value; return its id."""
-        (i,) = self.ids(trial, "done", "added")
+        i = self.id(trial, "done", "added")
         if value is None and point is None and sem is None and constraints is None:
             raise InvalidTell(f"trial {i}: give the right value, standard error, outcomes or point", trial=i)
         right = self._measured(constraints, partial=True)

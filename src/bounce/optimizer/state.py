@@ -19,6 +19,8 @@ from bounce.spaces.outcomes import Limit
 from bounce.subspace.stages import Stage
 from bounce.trial import ASKED, VALUED, Scalar, State, Trial
 
+BARELY = 1e-9  # the violation of a limit whose outcome is not known
+
 
 @dataclass(frozen=True, eq=False)
 class Record:
@@ -132,22 +134,19 @@ def ranks(records: Sequence[Record], sign: float, limits: Sequence[Limit]) -> Ar
 
 
 def violations(records: Sequence[Record], limits: Sequence[Limit]) -> Array:
-    """Return by how much each of some trials breaks the limits, all of them together; infinite if that is not known.
+    """Return by how much each of some trials breaks the limits, all of them together.
 
     The violation of each limit is divided by the median of those of the trials that break it, so that outcomes in
-    different units count alike, and one outlier does not set the scale.
+    different units count alike, and one outlier does not set the scale. A limit whose outcome is not known may hold, so
+    it counts as barely broken.
     """
     total = np.zeros(len(records))
     for limit in limits:
-        own = np.array(
-            [
-                np.inf if limit.name not in r.trial.outcomes else limit.violation(r.trial.outcomes[limit.name])
-                for r in records
-            ]
-        )
-        broken = own[(own > 0) & np.isfinite(own)]
+        known = [r.trial.outcomes.get(limit.name) for r in records]
+        own = np.array([np.nan if outcome is None else limit.violation(outcome) for outcome in known])
+        broken = own[own > 0]
         with np.errstate(over="ignore"):
-            total += own / np.median(broken) if len(broken) else own
+            total += np.nan_to_num(own / np.median(broken) if len(broken) else own, nan=BARELY, posinf=np.inf)
     held = np.array([bool(r.trial.feasible) for r in records], dtype=bool)
     return np.where(held, 0.0, np.maximum(total, np.finfo(float).tiny))
 

@@ -60,6 +60,8 @@ class Recorder:
         self._first_id: int | None = None
         self.series: EvaluationFailed | None = None
         """Why the run should end: a series of failures after a success."""
+        self.raised: Exception | None = None
+        """What a callback raised. No callback is called after that."""
 
     def finish(self, trial: Trial, outcome: Outcome, *, hold: bool = True) -> None:
         """Record an outcome; before the first success, hold back the first failures if they have the same error."""
@@ -87,8 +89,12 @@ class Recorder:
         if outcome.value is None:
             self._failures += 1
             self._count(finished, outcome)
-        for callback in self._callbacks:
-            callback(finished)
+        for callback in () if self.raised else self._callbacks:
+            try:
+                callback(finished)
+            except Exception as error:
+                self.raised = error
+                return
 
     def _count(self, failed: Trial, outcome: Outcome) -> None:
         """End the run if it has failed too often: at once if nothing has ever succeeded."""

@@ -127,8 +127,10 @@ class Run:
                     raise KeyboardInterrupt
                 if self._end is not None:
                     raise self._end
-                if self.stopped is None:  # the next run evaluates what was held back again
-                    self._recorder.release()
+                if self.stopped is None and self._recorder.raised is None:
+                    self._recorder.release()  # otherwise the next run evaluates what was held back again
+                if self._recorder.raised is not None:
+                    raise self._recorder.raised
             except BaseException:
                 self._evaluator.stop()
                 if isinstance(self._executor, Pool):
@@ -152,7 +154,9 @@ class Run:
         """Ask while there is room for a batch, and submit while a worker is free, unless the run should end."""
         while not self._is_ending:
             while self._queue and len(self._out) < self._plan.workers and not self._is_ending:
-                self._submit(self._queue.popleft())
+                trial = self._queue.popleft()
+                if self._is_pending(trial):
+                    self._submit(trial)
             busy = len(self._out) + len(self._queue) + len(self._waiting)
             room = max(self._plan.workers, self._plan.batch_size) - busy
             if room < self._plan.batch_size or self._exhausted or self._source.remaining <= 0:
@@ -165,11 +169,15 @@ class Run:
     @property
     def _is_ending(self) -> bool:
         """Whether nothing more is to be submitted."""
-        if self._interrupt.asked or self._end is not None:
+        if self._interrupt.asked or self._end is not None or self._recorder.raised is not None:
             return True
         if self.stopped is None and self._plan.until is not None and (why := self._plan.until()) is not None:
             self.stop(why)
         return self.stopped is not None
+
+    def _is_pending(self, trial: Trial) -> bool:
+        """Return whether a trial still waits for its outcome: a callback may have given it back."""
+        return any(pending.id == trial.id for pending in self._source.pending)
 
     def _submit(self, trial: Trial) -> None:
         call: Callable[..., Outcome] = partial(evaluate, self._evaluator)
@@ -252,6 +260,9 @@ class Run:
             outcome = self._guilty(trial, error)
         self._requeue(*self._waiting)
         self._waiting.clear()
+        if not self._is_pending(trial):
+            logger.warning("trial %d is no longer pending, so its outcome is not stored", trial.id)
+            return
         self._recorder.finish(trial, outcome)
         if self._recorder.series is not None:
             self._end_with(self._recorder.series)

@@ -142,8 +142,8 @@ def measured(limits: Iterable[Limit], given: Any, *, partial: bool = False) -> d
 
 
 def feasible(limits: Iterable[Limit], outcomes: Mapping[str, float]) -> bool | None:
-    """Return whether all limits hold; None if there are none, or an outcome is not known."""
+    """Return whether all limits hold; None if there are none, or if that depends on an outcome that is not known."""
     limits = tuple(limits)
-    if not limits or any(limit.name not in outcomes for limit in limits):
-        return None
-    return not any(limit.violation(outcomes[limit.name]) for limit in limits)
+    if any(limit.violation(outcomes[limit.name]) for limit in limits if limit.name in outcomes):
+        return False
+    return None if not limits or any(limit.name not in outcomes for limit in limits) else True

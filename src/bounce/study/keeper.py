@@ -3,6 +3,9 @@
 The file is the truth; the optimizer in memory is a copy that knows its revision. A change is made in the copy, written
 in one transaction, and only then returned; if the write fails, the copy is discarded. Without a file, the optimizer
 itself is the truth.
+
+The threads of a process take turns: each reads and changes while it holds a mutex. Between processes there is the lock.
+A run holds the lock for as long as it lasts, and the mutex only for a moment.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -37,6 +41,7 @@ class Keeper:
         self.storage = None if path is None else Storage(path)
         self._lock = None if self.storage is None else Lock(self.storage.file)
         self._held = 0
+        self._mutex = threading.RLock()
         self._known: tuple[int, Bounce] | None = None
         self._entries: list[Entry] = []
         if self.storage is None:
@@ -85,6 +90,10 @@ class Keeper:
     @property
     def optimizer(self) -> Bounce:
         """The optimizer as the file has it."""
+        with self._mutex:
+            return self._current()
+
+    def _current(self) -> Bounce:
         if self._known is not None and (self.storage is None or self.running):
             return self._known[1]  # nobody else can have changed it
         assert self.storage is not None
@@ -102,7 +111,7 @@ class Keeper:
     @contextmanager
     def changing(self) -> Iterator[Bounce]:
         """Yield the optimizer to be changed and saved; after an error, the file decides what it is."""
-        with self.locked():
+        with self._mutex, self.locked():
             try:
                 yield self.optimizer
             except BaseException:
@@ -129,20 +138,23 @@ class Keeper:
     @property
     def history(self) -> list[Entry]:
         """What was changed by hand, oldest first."""
-        return list(self._entries) if self.storage is None else self.storage.history()
+        with self._mutex:
+            return list(self._entries) if self.storage is None else self.storage.history()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the lock, for as long as a change takes."""
-        if self._held == 0:
-            self._acquire()
-        self._held += 1
+        with self._mutex:
+            if self._held == 0:
+                self._acquire()
+            self._held += 1
         try:
             yield
         finally:
-            self._held -= 1
-            if self._held == 0 and self._lock is not None:
-                self._lock.release()
+            with self._mutex:
+                self._held -= 1
+                if self._held == 0 and self._lock is not None:
+                    self._lock.release()
 
     @contextmanager
     def occupied(self) -> Iterator[None]:
@@ -152,16 +164,21 @@ class Keeper:
         with self.locked():
             self.running = True
             try:
-                if self.storage is not None:
-                    self.storage.set_runner(f"process {os.getpid()} on {socket.gethostname()}")
+                self._set_runner(f"process {os.getpid()} on {socket.gethostname()}")
                 yield
                 if self.storage is not None:
-                    self.storage.check_place()
+                    with self._mutex:
+                        self.storage.check_place()
             finally:
                 self.running = False
-                if self.storage is not None:
-                    with suppress(StorageFailed):  # a stale name is ignored while nobody holds the lock
-                        self.storage.set_runner(None)
+                with suppress(StorageFailed):  # a stale name is ignored while nobody holds the lock
+                    self._set_runner(None)
+
+    def _set_runner(self, name: str | None) -> None:
+        """Write into the file who is running the study."""
+        if self.storage is not None:
+            with self._mutex:
+                self.storage.set_runner(name)
 
     def _acquire(self) -> None:
         if self.storage is None or self._lock is None:
@@ -193,6 +210,10 @@ class Keeper:
     @property
     def runner(self) -> str | None:
         """Who is running the study now; None if nobody is."""
+        with self._mutex:
+            return self._who()
+
+    def _who(self) -> str | None:
         if self.storage is None or self._lock is None or self._held:
             return f"process {os.getpid()}" if self.running else None
         if not self.storage.writable or not self._lock.exists:
@@ -205,7 +226,10 @@ class Keeper:
 
     def close(self) -> None:
         """Close the file and the lock."""
-        if self.storage is not None:
-            self.storage.close()
-        if self._lock is not None:
-            self._lock.close()
+        if self.running:
+            raise StudyLocked(f"{self.name} is being run by this object: end the run with stop(), then close it")
+        with self._mutex:
+            if self.storage is not None:
+                self.storage.close()
+            if self._lock is not None:
+                self._lock.close()

@@ -432,4 +432,6 @@ def _evaluator(objective: Objective | Evaluator, logs: str | os.PathLike[str] | 
     folder = None if logs is None else as_path(logs)
     if logs is not None and folder is None:
         raise InvalidOption(f"logs must be the name of a folder, such as 'logs', not {logs!r}", option="logs")
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise InvalidOption(f"logs must be a folder, and {str(folder)!r} is a file", option="logs")
     return Function(objective, None if folder is None else folder.absolute())
