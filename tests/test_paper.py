@@ -266,6 +266,9 @@ def test_a_method_degrades_where_the_randomised_version_is_worse() -> None:
     assert judged({"kind": "degrades", "method": "a", "least": 2}, found) == [HOLDS, FAILS]
     assert judged({"kind": "robust", "methods": ["a"]}, found) == [FAILS]
     assert judged({"kind": "sensitive", "method": "a"}, found) == [HOLDS]
+    few = {key: values[:3] for key, values in found.items()}
+    assert judged({"kind": "sensitive", "method": "a"}, few) == [OPEN]  # three seeds cannot show it
+    assert judged({"kind": "sensitive", "method": "a"}, both(a=1.0)) == [FAILS]
     assert judged({"kind": "robust", "methods": ["a"]}, both(a=1.0)) == [HOLDS]
 
 
@@ -277,12 +280,18 @@ def test_usually_is_more_than_half_unless_the_claim_says_more() -> None:
     half = found | {("b", "randomized"): around(0.5)}
     assert judged(usually, half) == [FAILS]
     assert judged(usually | {"share": 0.4}, half) == [HOLDS]
+    one = {key: values for key, values in found.items() if key[1] == "original"}
+    assert judged(usually, one) == [OPEN]  # of two panels, more than one is needed
+    assert judged(usually | {"share": 0.4}, one) == [HOLDS]
+    assert judged(usually, one | {("b", "original"): around(0.5)}) == [FAILS]
 
 
 def test_batches_are_counted_until_the_value_of_single_points_is_reached() -> None:
     assert claims.batches_to_reach(traces([1.0], n=12), 1, 1.0) == 12
     assert claims.batches_to_reach(traces([1.0], n=12), 5, 1.0) == 3
     assert claims.batches_to_reach(traces([1.0], n=12), 5, 0.5) is None
+    equal = [0.1] * 3  # whose mean is rounded up
+    assert claims.batches_to_reach(traces(equal, n=12), 5, 0.1) == claims.batches_to_reach(traces([0.1], n=12), 5, 0.1)
 
 
 @pytest.mark.parametrize(
@@ -392,6 +401,8 @@ def test_the_permutation_test_finds_a_difference_and_no_other() -> None:
     same = [permutation_test(*rng.normal(size=(2, 10))) for _ in range(200)]
     assert 0.02 < np.mean(np.array(same) < 0.05) < 0.09
     assert permutation_test(rng.normal(size=10), rng.normal(3.0, size=10)) < 1e-3
+    assert permutation_test(1e15 + np.arange(8.0), 1e15 + 100 + np.arange(8.0)) < 1e-3
+    assert permutation_test(np.full(6, 1e308), np.full(6, -1e308)) < 1e-2
     assert permutation_test(np.ones(5), np.ones(5)) == 1.0
 
 

@@ -285,10 +285,11 @@ def test_best_so_far_and_summaries_by_hand() -> None:
     two = Trace(Path("x-seed1.jsonl"), rows([4.0, 4.0, 2.0, 2.0, 0.0]))
     assert one.best[1:].tolist() == [3.0, 3.0, 1.0]
     assert np.isnan(one.best[0])
-    half, end = summaries([one, two], (0.5, 1.0))
+    half, end = summaries([one, two], shares=(0.5, 1.0))
     assert (half.evaluations, half.mean, half.lowest, half.highest) == (2, 3.5, 3.0, 4.0)
     assert (end.evaluations, end.mean, end.error) == (4, 1.5, 0.5)
-    assert summaries([one], (1.0,))[0].error == 0.0
+    assert summaries([one], shares=(1.0,))[0].error == 0.0
+    assert summaries([one, two], 1, shares=(1.0,))[0].evaluations == 1
 
 
 def test_traces_are_named_after_their_seeds() -> None:

@@ -23,7 +23,7 @@ def audit(
     spec: Annotated[Path | None, typer.Option(metavar="FILE", help="A spec with an objective or a command.")] = None,
     evals: Annotated[int, typer.Option(min=2, metavar="N", help="Evaluations of each run.")] = 100,
     repetitions: Annotated[
-        int, typer.Option(min=4, metavar="N", help="Runs of each method on the problem as it is, and in disguise.")
+        int, typer.Option(min=5, metavar="N", help="Runs of each method on the problem as it is, and in disguise.")
     ] = 10,
     changes: Annotated[
         str, typer.Option(metavar="NAMES", help="What a disguise changes; shifts can be added.")

@@ -113,7 +113,11 @@ def run(
         problems=_named(problems, "problem", [problem for figure in selected for problem in figure.problems]),
     )
     earlier = read(kept)
-    new = [own for own in every if own.key not in earlier or earlier[own.key].evaluations < own.length]
+    new = [
+        own
+        for own in every
+        if own.key not in earlier or earlier[own.key].evaluations < own.length or damage(own.path) is not None
+    ]
     if len(new) < len(every):
         print(f"{len(every) - len(new)} of {len(every)} runs are in {kept}")
     runs, left_out = _possible(new)

@@ -189,7 +189,8 @@ def benchmark(
         path.unlink()
     runs = [(setups[key], seed, path_of(files[key], seed)) for seed in range(seeds) for key in chosen]
     traces = _recorded(runs, f"{name}, {', '.join(chosen)}", jobs, resume=resume)
-    _print_summaries({key: [traces[path_of(files[key], seed)] for seed in range(seeds)] for key in chosen}, out.stem)
+    found = {key: [traces[path_of(files[key], seed)] for seed in range(seeds)] for key in chosen}
+    _print_summaries(found, out.stem, evals)
 
 
 def _recorded(runs: Sequence[tuple[Setup, int, Path]], title: str, jobs: int, *, resume: bool) -> dict[Path, Trace]:
@@ -211,12 +212,12 @@ def _recorded(runs: Sequence[tuple[Setup, int, Path]], title: str, jobs: int, *,
         return {trace.path: trace for trace in record_all(runs, jobs=jobs, progress=show, resume=resume)}
 
 
-def _print_summaries(traces: Mapping[str, Sequence[Trace]], title: str) -> None:
+def _print_summaries(traces: Mapping[str, Sequence[Trace]], title: str, evaluations: int) -> None:
     """Print the best values over the seeds, for several methods the best in the end first, and the files."""
     from bounce.cli.table import show_table
     from bounce.paper.traces import summaries
 
-    found = {key: summaries(own) for key, own in traces.items()}
+    found = {key: summaries(own, evaluations) for key, own in traces.items()}
     several = ["method"] if len(found) > 1 else []
     head = (*several, "evaluations", "mean best", "standard error", "lowest", "highest")
     rows = []

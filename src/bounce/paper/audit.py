@@ -259,9 +259,11 @@ class Report:
 def permutation_test(a: Array, b: Array, *, permutations: int = PERMUTATIONS) -> float:
     """Return how often a random division of all values has means as far apart as those of a and b."""
     values = np.concatenate([a, b])
-    if np.ptp(values) == 0.0:
+    if values.min() == values.max():
         return 1.0
-    values = values / np.abs(values).max()  # no sum of these can overflow
+    values = values / np.abs(values).max()  # no difference or sum of these can overflow
+    values = values - np.median(values)  # a common offset would round the differences away
+    values = values / np.abs(values).max()
     n = len(a)
     order = np.random.default_rng(0).permuted(np.tile(np.arange(len(values)), (permutations, 1)), axis=1)
     mixed = values[order]

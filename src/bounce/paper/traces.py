@@ -300,7 +300,7 @@ def record_all(
         try:
             while running:
                 finished, running = wait(running, timeout=0.2, return_when="FIRST_COMPLETED")
-                progress(sum(path.read_bytes().count(b"\n") for path in paths if path.exists()))
+                progress(sum(_finished(path, setup.options["budget"]) for setup, _, path in runs))
                 for future in finished:
                     future.result()
         except BrokenProcessPool:
@@ -313,6 +313,11 @@ def record_all(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return [read(path) for path in paths]
+
+
+def _finished(path: Path, most: int) -> int:
+    """Return how many trials of a run are finished; a trace that is continued may have more."""
+    return min(most, path.read_bytes().count(b"\n")) if path.exists() else 0
 
 
 @contextmanager
@@ -339,9 +344,12 @@ class Summary:
     highest: float
 
 
-def summaries(traces: Sequence[Trace], shares: Sequence[float] = (0.25, 0.5, 0.75, 1.0)) -> list[Summary]:
-    """Return the best values after shares of the shortest run."""
+def summaries(
+    traces: Sequence[Trace], most: int | None = None, shares: Sequence[float] = (0.25, 0.5, 0.75, 1.0)
+) -> list[Summary]:
+    """Return the best values after shares of the shortest run, or of its first evaluations."""
     length = min(len(trace.rows) for trace in traces)
+    length = length if most is None else min(length, most)
     found = []
     for share in shares:
         at = max(1, round(share * length))
