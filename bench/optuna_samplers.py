@@ -4,11 +4,12 @@
     python bench/optuna_samplers.py table --samplers bounce,tpe
     python bench/optuna_samplers.py overhead
 
-Every sampler has its defaults and runs in `study.optimize`, with a study in memory. A run is a line in --out; a run
-that exists is not repeated. `catcma` is CatCMA with margin of the package cmaes. It and `bounce-space` know the search
-space before the first trial; the others learn it from the first trial, as in any objective of Optuna. `gp` needs torch.
-`hebo` is the sampler of OptunaHub and needs the packages optunahub and HEBO. It is downloaded, or taken from a copy of
-the registry: HUB=FOLDER, with FOLDER/samplers/hebo.
+Every sampler has its defaults and runs in `study.optimize`, with a study in memory. A run is a line in --out, with the
+evaluations at which its best value changed. A run that exists is not repeated, so measurements of several days add up.
+`catcma` is CatCMA with margin of the package cmaes. It and `bounce-space` know the search space before the first trial;
+the others learn it from the first trial, as in any objective of Optuna. `gp` needs torch. `hebo` is the sampler of
+OptunaHub and needs the packages optunahub and HEBO. It is downloaded, or taken from a copy of the registry: HUB=FOLDER,
+with FOLDER/samplers/hebo.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,7 +36,7 @@ from bounce.errors import InvalidInput
 from bounce.integrations.optuna import BounceSampler
 from quality import numbers
 
-OUT = Path(__file__).parent / "traces" / "optuna.jsonl"
+OUT = Path(__file__).parent / "data" / "optuna.jsonl"
 PROBLEMS = (
     "labs50-randomized",
     "pest25-randomized",
@@ -126,7 +127,7 @@ MAKERS: dict[str, Callable[[Space, int, int], BaseSampler]] = {
 
 
 def one_run(problem: Problem, sampler: BaseSampler, evaluations: int) -> dict[str, Any]:
-    """Optimize a problem in a study; return the best values so far and the seconds of everything but evaluations."""
+    """Optimize a problem in a study; return how the best value fell, and the seconds of everything but evaluations."""
     space, spent = problem.space, 0.0
     distributions = search_space(space)
 
@@ -142,8 +143,14 @@ def one_run(problem: Problem, sampler: BaseSampler, evaluations: int) -> dict[st
     started = time.perf_counter()
     study.optimize(objective, n_trials=evaluations)
     seconds = time.perf_counter() - started - spent
-    best = np.minimum.accumulate([trial.value for trial in study.trials])
-    return {"best": best.tolist(), "seconds": seconds}
+    return {"best": changes([trial.value for trial in study.trials]), "seconds": round(seconds, 2)}
+
+
+def changes(values: Sequence[float]) -> list[list[float]]:
+    """Return after which evaluations, from 1 on, the best value is another one, and that value."""
+    best = np.minimum.accumulate(values)
+    new = np.flatnonzero(np.concatenate([[True], best[1:] < best[:-1]]))
+    return [[int(i) + 1, float(best[i])] for i in new]
 
 
 def read(out: Path) -> list[dict[str, Any]]:
@@ -179,7 +186,7 @@ def run(
                 row |= one_run(problem, MAKERS[label](problem.space, evaluations, seed), evaluations)
                 with out.open("a") as file:
                     file.write(json.dumps(row) + "\n")
-                print(f"{name} {label} {seed}: {row['best'][-1]:.4g}, {row['seconds']:.1f} s", flush=True)
+                print(f"{name} {label} {seed}: {row['best'][-1][1]:.4g}, {row['seconds']:.1f} s", flush=True)
 
 
 @app.command()
@@ -192,7 +199,7 @@ def table(
     """Print the mean best value by problem and sampler over the seeds that all have, mean ranks, and seconds."""
     rows = [row for row in read(out) if row["evaluations"] == evaluations and row["sampler"] in samplers.split(",")]
     names = [name for name in MAKERS if any(row["sampler"] == name for row in rows)]
-    final = {(row["problem"], row["sampler"], row["seed"]): row["best"][-1] for row in rows}
+    final = {(row["problem"], row["sampler"], row["seed"]): row["best"][-1][1] for row in rows}
     print("| problem | seeds |", " | ".join(names), "|")
     print("| --- " * (len(names) + 2) + "|")
     ranks = []
@@ -236,8 +243,8 @@ def overhead(
         print(f"| {name} | {min(inside):.4f} | {min(own):.4f} | {ratio:.2f} | {all(same)} |", flush=True)
 
 
-def _own(problem: Problem, evaluations: int, seed: int) -> tuple[float, list[float]]:
-    """Run Bounce itself; return the seconds of everything but evaluations, and the best values so far."""
+def _own(problem: Problem, evaluations: int, seed: int) -> tuple[float, list[list[float]]]:
+    """Run Bounce itself; return the seconds of everything but evaluations, and how the best value fell."""
     opt, spent, values = Bounce(problem.space, evaluations, seed=seed), 0.0, []
     started = time.perf_counter()
     for _ in range(evaluations):
@@ -246,7 +253,7 @@ def _own(problem: Problem, evaluations: int, seed: int) -> tuple[float, list[flo
         values.append(problem(trial.point))
         spent += time.perf_counter() - evaluated
         opt.tell(trial, values[-1])
-    return time.perf_counter() - started - spent, np.minimum.accumulate(values).tolist()
+    return time.perf_counter() - started - spent, changes(values)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from bounce.gp.points import Points
 from bounce.gp.targets import standardized
 from bounce.method import Method
 from bounce.optimizer import model
-from bounce.optimizer.model import Data
+from bounce.optimizer.data import Data
 from bounce.spaces.parameters import Codes
 from runs import drive, facts, ones, sphere, through_json
 from spaces import binary, mixed, reals

@@ -13,7 +13,7 @@ from bounce import Binary, Bounce, InvalidTell, Method, Recommendation, Space
 from bounce.acquire.maximise import Proposal, Search, propose
 from bounce.gp.points import Points
 from bounce.gp.targets import clipped
-from bounce.optimizer.ledger import Outcome
+from bounce.optimizer.ledger import Tell
 from runs import drive, facts, ones, sphere, through_json
 from spaces import binary, mixed, reals
 
@@ -57,7 +57,7 @@ def test_one_trial_has_one_standard_error() -> None:
     trials = opt.ask(3)
     opt.tell(trials[0], 1.0, sem=0.25)
     opt.tell(trials[1], 1.0, sem=np.float64(0.5))
-    opt.settle([Outcome(2, 3.0, sem=0.125)])
+    opt.settle([Tell(2, 3.0, sem=0.125)])
     assert [t.sem for t in opt.trials] == [0.25, 0.5, 0.125]
 
 
@@ -92,7 +92,7 @@ def test_a_failed_trial_has_no_standard_error() -> None:
     opt = Bounce(binary(5), 10, seed=0)
     opt.ask()
     with pytest.raises(InvalidTell, match="trial 0 failed, so it cannot have a standard error"):
-        opt.settle([Outcome(0, None, "it boiled over", sem=0.1)])
+        opt.settle([Tell(0, None, "it boiled over", sem=0.1)])
 
 
 def test_a_standard_error_is_corrected_taken_back_and_otherwise_stays() -> None:

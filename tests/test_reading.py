@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bounce import Binary, Bounce, Categorical, Integer, InvalidPoint, InvalidTell, Ordinal, Real, Space
-from bounce.optimizer.ledger import Outcome
+from bounce.optimizer.ledger import Tell
 from bounce.spaces.mixtures import Mixture
 from bounce.spaces.parameters import Parameter
 from bounce.spaces.subsets import Subset
@@ -52,7 +52,7 @@ def test_a_form_that_is_filled_in_is_read_as_it_is(trials: list[Trial], values: 
     text = io.StringIO(newline="")
     csv.writer(text).writerows(rows)  # as a spreadsheet would save it, with CRLF
     told = Table(text.getvalue(), space).results(trials)
-    assert told.outcomes == [Outcome(trial.id, value) for trial, value in zip(trials, values, strict=False)]
+    assert told.outcomes == [Tell(trial.id, value) for trial, value in zip(trials, values, strict=False)]
     assert told.unchanged == []
     for table in (empty, to_csv(trials)):
         with pytest.raises(InvalidTell, match="no row has a value yet"):
@@ -193,7 +193,7 @@ def test_a_file_is_named_in_its_errors(tmp_path: Path) -> None:
         Table("id,value\n9,1\n", SPACE).results(TRIALS)
 
 
-def told(table: str, trials: list[Trial] = TRIALS, *, as_used: bool = False) -> list[Outcome]:
+def told(table: str, trials: list[Trial] = TRIALS, *, as_used: bool = False) -> list[Tell]:
     return Table(table, SPACE, "lab.csv").results(trials, as_used=as_used).outcomes
 
 
@@ -212,19 +212,19 @@ def test_settings_that_differ_are_refused_with_both_values_or_taken_as_used(
     table = f"id,x,kind,value\n2,,,7\n3,{cells},5\n"
     expected = f"lab.csv, row 3: trial 3 has other settings here: {said} If these were really used, add --as-used"
     assert refused(table) == expected
-    assert told(table, as_used=True) == [Outcome(2, 7.0), Outcome(3, 5.0, point=used)]
+    assert told(table, as_used=True) == [Tell(2, 7.0), Tell(3, 5.0, point=used)]
 
 
 def test_settings_as_they_were_asked_for_are_not_another_point() -> None:
     """Spreadsheets round the numbers of a form; six digits are as it was."""
     table = 'id,x,kind,value\n1,0.3333333333333333,"a,b",5\n2, 0.66666667 ,"a,b",6\n3,1, ,failed\n'
-    expected = [Outcome(1, 5.0), Outcome(2, 6.0), Outcome(3, None)]
+    expected = [Tell(1, 5.0), Tell(2, 6.0), Tell(3, None)]
     assert told(table) == told(table, as_used=True) == expected
 
 
 def test_only_the_settings_that_differ_are_taken_as_used() -> None:
     table = "id,x,kind,value\n2,0.666667,d,6\n"
-    assert told(table, as_used=True) == [Outcome(2, 6.0, point={"x": 2 / 3, "kind": "d"})]
+    assert told(table, as_used=True) == [Tell(2, 6.0, point={"x": 2 / 3, "kind": "d"})]
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_settings_that_the_space_does_not_have_are_refused(cells: str, said: str
 
 
 def test_a_row_without_a_value_may_have_any_settings() -> None:
-    assert told("id,x,kind,value\n0,9,nothing,\n3,,,5\n") == [Outcome(3, 5.0)]
+    assert told("id,x,kind,value\n0,9,nothing,\n3,,,5\n") == [Tell(3, 5.0)]
 
 
 FINISHED = [
@@ -258,7 +258,7 @@ def test_a_sheet_may_be_told_again_and_again() -> None:
     table = Table("id,x,kind,value,lamp\n0,0.5,c,2.50,red\n1,,,failed,\n2,,,-1,\n3,,,4,blue\n", SPACE)
     read = table.results(FINISHED)
     assert read.unchanged == [0, 1, 2]
-    assert read.outcomes == [Outcome(3, 4.0, notes={"lamp": "blue"})]
+    assert read.outcomes == [Tell(3, 4.0, notes={"lamp": "blue"})]
     again = table.results([*FINISHED[:3], Trial(3, {"x": 1.0, "kind": "c"}, 4.0, "done")])
     assert (again.outcomes, again.unchanged) == ([], [0, 1, 2, 3])
 
@@ -295,7 +295,7 @@ def test_a_trial_that_was_not_asked_for_cannot_be_told(state: State) -> None:
 def test_a_sheet_from_before_a_change_of_the_space_can_be_told_again() -> None:
     trials = [Trial(0, {"x": 9.0, "old": True}, 1.5, "outside"), Trial(1, {"x": 0.5, "kind": "c"})]
     read = Table("id,x,old,value\n0,9,true,1.5\n1,0.5,,2\n", SPACE).results(trials)
-    assert (read.outcomes, read.unchanged) == ([Outcome(1, 2.0)], [0])
+    assert (read.outcomes, read.unchanged) == ([Tell(1, 2.0)], [0])
     assert "trial 0 is outside and cannot be told" in refused("id,value\n0,1.6\n", trials)
 
 
@@ -324,7 +324,7 @@ def test_notes_do_not_hide_other_columns() -> None:
 
 def test_standard_errors_are_read_with_their_values() -> None:
     assert told("id,Value, SEM \n0,1,0.5\n1,2,\n2,failed,\n3,4,0\n") == [
-        *(Outcome(0, 1.0, sem=0.5), Outcome(1, 2.0), Outcome(2, None), Outcome(3, 4.0, sem=0.0))
+        *(Tell(0, 1.0, sem=0.5), Tell(1, 2.0), Tell(2, None), Tell(3, 4.0, sem=0.0))
     ]
     past = Table("x,kind,value,sem\n1,c,2,0.25\n1,c,3,\n", SPACE).past()
     assert (past.values, past.sems, past.notes) == ([2.0, 3.0], [0.25, None], [{}, {}])
@@ -631,6 +631,6 @@ def test_an_empty_cell_is_a_choice_if_the_parameter_has_it() -> None:
     assert Table("c,r\n,0.5\n", space).points() == ([{"c": "", "r": 0.5}], [{}])
     assert Table("r\n0.5\n", space).points() == ([{"r": 0.5}], [{}])
     trials = [Trial(0, {"c": "", "r": 0.5}), Trial(1, {"c": "x", "r": 0.5})]
-    assert Table("id,c,value\n0,,1\n1,x,2\n", space).results(trials).outcomes == [Outcome(0, 1.0), Outcome(1, 2.0)]
+    assert Table("id,c,value\n0,,1\n1,x,2\n", space).results(trials).outcomes == [Tell(0, 1.0), Tell(1, 2.0)]
     with pytest.raises(InvalidTell, match="c is , not x"):
         Table("id,c,value\n1,,2\n", space).results(trials)

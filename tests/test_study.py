@@ -36,7 +36,7 @@ from bounce import (
     Trial,
 )
 from bounce.optimizer import documents
-from bounce.optimizer.ledger import Outcome
+from bounce.optimizer.ledger import Tell
 from bounce.spec.tables import to_csv
 from bounce.study import rows, schema, storage
 from bounce.study.repair import check
@@ -373,9 +373,9 @@ def test_a_value_that_is_not_a_number_leaves_the_study_as_it_was(tmp_path: Path)
         with pytest.raises(InvalidTell, match="finite"):
             study.tell(trials, [1.0, float("nan")])
         with pytest.raises(InvalidTell, match="no trial 7"):
-            study.settle([Outcome(0, 1.0), Outcome(7, 1.0)])
+            study.settle([Tell(0, 1.0), Tell(7, 1.0)])
         assert [t.state for t in study.trials] == ["pending", "pending"]
-        study.settle([Outcome(1, 0.5), Outcome(0, None, "burnt")])
+        study.settle([Tell(1, 0.5), Tell(0, None, "burnt")])
         assert [(t.value, t.error) for t in study.trials] == [(None, "burnt"), (0.5, None)]
 
 

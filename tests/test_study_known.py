@@ -195,8 +195,8 @@ def test_a_trial_of_another_state_is_refused_with_its_state(tmp_path: Path) -> N
         study.ask()
         with pytest.raises(InvalidTell, match="trial 0 is pending, not failed"):
             study.retry(0)
-        study.tell(0, 1.0)
-        with pytest.raises(InvalidTell, match="trial 0 is done, not pending or queued"):
+        study.withdraw(0)
+        with pytest.raises(InvalidTell, match="trial 0 is withdrawn, not pending, queued, done, failed or added"):
             study.withdraw(0)
 
 

@@ -54,9 +54,9 @@ class Trial:
     restart: int = 0
     """How many restarts preceded it."""
     acquisition: float | None = None
-    """The log of the expected improvement; None for an initial point, a repeat, and one that doubts the model. If the
-    space has limits on outcomes, the log of the probability that they hold is added, and stands alone before the first
-    trial that keeps them."""
+    """The log of the expected improvement; None for a point that was not chosen by it: an initial point, a start, a
+    repeat, a doubting point or an audition. If the space has limits on outcomes, the log of the probability that they
+    hold is added, and stands alone before the first trial that keeps them."""
     seconds_ask: float = 0.0
     """Its share of the time that its ask took."""
     seconds_eval: float | None = None

@@ -108,9 +108,9 @@ class Acquisition:
     epsilon: Array
     """The whitened samples (p, S)."""
     thresholds: Array
-    """What is to be improved upon, per sample (S,)."""
+    """The values to improve on, one per sample (S,)."""
     best: float
-    """What is to be improved upon beside no fixed points."""
+    """The value to improve on when no point is fixed."""
 
     @classmethod
     def of(cls, data: GP, y: Array, fixed: Points, normals: Array, best: float | None = None) -> Acquisition:

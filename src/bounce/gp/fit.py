@@ -346,7 +346,7 @@ def fit_and_value(
     known: Array | None = None,
     fixed: float | None = None,
 ) -> tuple[Hyper, float]:
-    """Return the same before it is settled, and the log posterior."""
+    """Return the hyperparameters before `settled` reconsiders them, and their log posterior."""
     posterior = LogPosterior(space, points, y, method, known=known, fixed=fixed)
     hyper, value = maximised(posterior, starts)
     if method.climbs == "several" and posterior.n_real and not posterior.combinatorial and not posterior.tied:

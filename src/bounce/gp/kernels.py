@@ -2,10 +2,10 @@
 
     k(z, z') = σ² ( ρ·k_c·k_r + (1 − ρ)·(k_c + k_r) )
 
-k_c: Matérn-5/2 of the combinatorial bins with one lengthscale (paper), or one for each kind of them. k_r: Matérn-5/2
-of the reals with one lengthscale per bin. A space with only one sort of bins uses that kernel alone. Squared distances
-of combinatorial codes are those of one-hot columns: 1 per binary mismatch, 2 per categorical mismatch,
-((i − j)/(c − 1))² per ordinal (notes, decision 6).
+k_c: Matérn-5/2 of the combinatorial bins with one lengthscale (paper), one for each kind of them, or one for each bin
+(`Method.lengthscales`). k_r: Matérn-5/2 of the reals with one lengthscale per bin. A space with only one sort of bins
+uses that kernel alone. Squared distances of combinatorial codes are those of one-hot columns: 1 per binary mismatch, 2
+per categorical mismatch, ((i − j)/(c − 1))² per ordinal (notes, decision 6).
 
 Shapes: A (m, d), B (n, d) latent codes; every kernel matrix and squared distance is (m, n).
 """

@@ -20,7 +20,7 @@ from bounce.gp.threads import one_thread
 from bounce.optimizer.batches import moved, uncounted
 from bounce.optimizer.completion import completed, start_of
 from bounce.optimizer.documents import VERSION, head_from_dict, head_to_dict, record_to_dict
-from bounce.optimizer.ledger import Ledger, Outcome, Trials
+from bounce.optimizer.ledger import Ledger, Tell, Trials
 from bounce.optimizer.ledger import several as each
 from bounce.optimizer.options import Options, RunOptions, shows_options, whole
 from bounce.optimizer.planner import Planner
@@ -154,16 +154,16 @@ class Bounce(View):
         errors = standard_errors(sem, len(ids))
         beside = each([constraints] if is_single(trials) and constraints is not None else constraints, len(ids))
         return self.settle(
-            Outcome(i, _given(value), point=own, seconds=seconds, notes=notes, sem=error, constraints=given)
+            Tell(i, _given(value), point=own, seconds=seconds, notes=notes, sem=error, constraints=given)
             for i, value, own, error, given in zip(ids, several, used, errors, beside, strict=True)
         )
 
     def fail(self, trials: Trials, error: str | None = None, *, seconds: float | None = None) -> list[int]:
         """Mark trials as failed: they cost budget, have no value and are not proposed again. Return the ids."""
         said = None if error is None else _text("an error", error)
-        return self.settle(Outcome(i, None, said, seconds=seconds) for i in self._ledger.ids(trials, "pending"))
+        return self.settle(Tell(i, None, said, seconds=seconds) for i in self._ledger.ids(trials, "pending"))
 
-    def settle(self, outcomes: Iterable[Outcome]) -> list[int]:
+    def settle(self, outcomes: Iterable[Tell]) -> list[int]:
         """Take what became of pending trials; all are taken or none. Return the ids."""
         checked = self._ledger.checked(outcomes)
         if any(used is not None for _, used in checked):

@@ -1,8 +1,8 @@
 """Densities: how much each parameter matters, from the data alone (PED-ANOVA, Watanabe et al. 2023).
 
 For one parameter, p is the density of its values in all trials and q that in the best of them. Its importance is the
-Pearson divergence of the two, E_p[(q/p − 1)²], theirs with all trials as the base: a parameter that does not matter
-has the same values everywhere. Reals have kernel densities on a grid, other kinds smoothed counts.
+Pearson divergence of the two, E_p[(q/p − 1)²]. This is their measure with all trials as the base. A parameter that does
+not matter has the same values everywhere. Reals have kernel densities on a grid, other kinds smoothed counts.
 
 A search drifts: later trials are better and closer together, also in parameters that do not matter. So the best are
 those of each window of consecutive trials. On five problems with known answers, 100 evaluations of Bounce and 3 seeds,

@@ -24,9 +24,9 @@ from bounce.gp.linalg import Array
 from bounce.gp.paths import Paths
 from bounce.gp.points import Points
 from bounce.gp.targets import Scale
+from bounce.optimizer.data import Data, errors_of
 from bounce.optimizer.densities import importances
 from bounce.optimizer.looks import Look, plain
-from bounce.optimizer.model import Data, errors_of
 from bounce.optimizer.options import Options
 from bounce.optimizer.sensitivity import Sample, averaged, codes_at, design
 from bounce.optimizer.state import Record, best_of, evidence

@@ -40,8 +40,8 @@ UNKNOWN = "unknown"  # a standard error that is taken back by a correction
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of a pending trial."""
+class Tell:
+    """What became of a pending trial, as the user tells it."""
 
     id: int
     value: Any
@@ -253,7 +253,7 @@ class Ledger:
         self._put(i, told=self.tells)
         self.tells += 1
 
-    def checked(self, outcomes: Iterable[Outcome]) -> list[tuple[Outcome, Codes | None]]:
+    def checked(self, outcomes: Iterable[Tell]) -> list[tuple[Tell, Codes | None]]:
         """Return outcomes of pending trials in which everything is right, with the codes of the points really used."""
         given = list(outcomes)
         ids = self.ids([outcome.id for outcome in given], "pending")
@@ -273,7 +273,7 @@ class Ledger:
             for i, outcome in zip(ids, given, strict=True)
         ]
 
-    def finish(self, outcome: Outcome, used: Codes | None) -> int:
+    def finish(self, outcome: Tell, used: Codes | None) -> int:
         """Take one outcome that was checked; return its id."""
         i = outcome.id
         if used is not None:
@@ -302,7 +302,7 @@ class Ledger:
         """Return the outcomes of an evaluation that has a value."""
         return measured(self.space.limits, given, partial=partial)
 
-    def _outcomes_of(self, outcome: Outcome) -> dict[str, float]:
+    def _outcomes_of(self, outcome: Tell) -> dict[str, float]:
         """Return what was measured beside a value; refuse outcomes of a failure."""
         if outcome.value is None and outcome.constraints:
             raise InvalidTell(f"trial {outcome.id} failed, so it cannot have outcomes", trial=outcome.id)
@@ -418,7 +418,7 @@ def _equal(one: Any, other: Any) -> bool:
     return one == other or (reals and math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-300))
 
 
-def _error_of(outcome: Outcome) -> float | None:
+def _error_of(outcome: Tell) -> float | None:
     """Return the standard error of an outcome; refuse one of a failure."""
     if outcome.value is None and outcome.sem is not None:
         raise InvalidTell(f"trial {outcome.id} failed, so it cannot have a standard error", trial=outcome.id)

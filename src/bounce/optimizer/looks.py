@@ -28,7 +28,7 @@ from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from bounce.gp.targets import targets
 from bounce.method import Method
-from bounce.optimizer.model import Data
+from bounce.optimizer.data import Data
 from bounce.optimizer.options import Options
 from bounce.spaces.kinds import Codes
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,19 +24,19 @@ from bounce.acquire.feasibility import Belief, Limits
 from bounce.acquire.maximise import Proposal, Search, propose
 from bounce.acquire.neighbourhood import Neighbourhood
 from bounce.acquire.rules import Rules
-from bounce.gp.fit import cold, fit_and_value, noise_limits, noise_of, settled
-from bounce.gp.kernels import Hyper, Kernel, Metric
+from bounce.gp.fit import cold, fit_and_value, noise_of, settled
+from bounce.gp.kernels import Hyper, Kernel
 from bounce.gp.linalg import Array
 from bounce.gp.points import Points
 from bounce.gp.posterior import GP
-from bounce.gp.targets import BENDS, Scale, bent, targets
+from bounce.gp.targets import BENDS, bent, targets
 from bounce.method import Method
+from bounce.optimizer.data import Data, errors_of, nearest_to, ranked
 from bounce.optimizer.foreign import points_of
 from bounce.optimizer.limits import Group, believed, groups
 from bounce.optimizer.repeats import NOISY_ENOUGH, due, firsts, to_repeat
-from bounce.optimizer.state import Fit, Head, Record, evidence, ranks
+from bounce.optimizer.state import Fit, Head, Record, evidence
 from bounce.spaces.outcomes import Limit
-from bounce.spaces.space import Space
 from bounce.subspace.embedding import Embedding
 from bounce.subspace.stages import Stage
 from bounce.trial import VALUED
@@ -46,65 +46,6 @@ logger = logging.getLogger("bounce")
 REFIT_SHARE = 20  # hyperparameters are fitted again when one in this many observations is new (`Method.refits`)
 NOISY = 0.05  # the share of the noise in the fitted variance above which the lowest value may be luck
 PENDING_MOST = 512  # pending points that a proposal takes into account, the newest first: a bound on its time
-
-
-@dataclass(frozen=True, eq=False)
-class Data:
-    """What a stage knows: points of its target space with their values, by id."""
-
-    latent: Space
-    points: Points
-    values: Array
-    """What the model is told, to be minimised."""
-    done: NDArray[np.bool_]
-    """Which have a value of their own; the others failed."""
-    tells: NDArray[np.intp]
-    """The place of each in the order of tells."""
-    errors: Array
-    """The standard error of each value, in the user's units; NaN where it was not told."""
-    ranks: Array | None = None
-    """Their ranks where there are limits, 0 for the best; infinite for those that failed."""
-    held: NDArray[np.bool_] | None = None
-    """Which keep all limits, if there are any; otherwise those that have a value."""
-    first: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp), kw_only=True)
-    """The first trials with their points; empty where nobody asks."""
-
-    @property
-    def merit(self) -> Array:
-        """What makes one better than another, to be minimised: the rank or the value; infinite if it failed."""
-        return np.where(self.done, self.values, np.inf) if self.ranks is None else self.ranks
-
-    def noise(self, among: NDArray[np.intp], method: Method, noise: str | float) -> tuple[Array | None, float | None]:
-        """Return the noise variances of some observations, and that of the others, in the units of their targets.
-
-        The first has NaN where no standard error was told, and is None if none was. The second is None if it is to be
-        fitted (the option `noise`).
-        """
-        told = self.errors[among]
-        if np.isnan(told).all() and noise == "auto":
-            return None, None
-        scale, limits = Scale.of(self.values[among], method), noise_limits(self.latent, method)
-        fixed = None
-        if noise != "auto":
-            error = 0.0 if noise == "none" else float(noise)
-            fixed = float(scale.noise(np.array([error]), limits)[0])
-        return (None if np.isnan(told).all() else scale.noise(told, limits)), fixed
-
-    def nearest(self, among: NDArray[np.intp], most: int | None) -> NDArray[np.intp]:
-        """Return those of some observations that are nearest to the best of them, by id; all if they are few."""
-        if most is None or len(among) <= most:
-            return among
-        points, best = self.points[among], np.argmin(self.merit[among])
-        return nearest_to(points[np.array([best])], self.latent, points, among, most)
-
-
-def nearest_to(centre: Points, latent: Space, points: Points, ids: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-    """Return the ids of those points that are nearest to a centre, in ascending order."""
-    ones = Hyper(np.ones(1), np.ones(len(latent.reals)), 1.0, 1.0, 0.5)
-    d2 = Metric(latent)(points, centre)[:, 0]
-    d2 += Kernel(latent, ones).real_distance(points, centre)[:, 0]
-    nearest = np.lexsort((-ids, d2))[:most]  # of equally near ones, the newest
-    return ids[np.sort(nearest)]
 
 
 def structured(region: Neighbourhood, rules: Rules) -> Neighbourhood:
@@ -117,11 +58,6 @@ def structured(region: Neighbourhood, rules: Rules) -> Neighbourhood:
     box[:, np.isin(region.space.reals, asleep)] = [[0.0], [1.0]]
     changes = max(region.changes, 2) if rules.structure.composites else region.changes
     return replace(region, changes=changes, box=box, asleep=asleep)
-
-
-def errors_of(records: Sequence[Record]) -> Array:
-    """Return the standard errors (n,) of trials, NaN where none was told."""
-    return np.array([np.nan if record.trial.sem is None else record.trial.sem for record in records])
 
 
 class Model:
@@ -376,18 +312,6 @@ def _fitting(method: Method, stage: Stage) -> Method:
     return replace(method, real_lengthscales="apart") if sparse else method
 
 
-def ranked(
-    found: Sequence[Record], sign: float, limits: Sequence[Limit]
-) -> tuple[Array, NDArray[np.bool_]] | tuple[None, None]:
-    """Return the ranks of trials and which of them keep all limits (`Data`); None and None if there are no limits."""
-    if not limits:
-        return None, None
-    done = np.array([record.trial.state in VALUED for record in found])
-    order = np.full(len(found), np.inf)
-    order[done] = ranks([record for record in found if record.trial.state in VALUED], sign, limits)
-    return order, np.array([bool(record.trial.feasible) for record in found], dtype=bool)
-
-
 def _stalled(head: Head, records: Sequence[Record], sign: float, limited: bool) -> tuple[int, int]:
     """Return how many trials after the initial design have come without progress, and what doubt has earned in them.
 
@@ -398,6 +322,7 @@ def _stalled(head: Head, records: Sequence[Record], sign: float, limited: bool) 
     without = [trial.value is None or (limited and not trial.feasible) for trial in asked]
     values = np.array([np.nan if no else sign * (t.value or 0.0) for t, no in zip(asked, without, strict=True)])
     stalled = min(since_progress(values), len(asked) - head.design.used)
+    # Auditions count too: they also try what the model does not believe in.
     tests = [not (r.proposed or r.enqueued) and r.trial.state != "pending" for r in spent]
     doubting = np.array(tests, dtype=np.bool_)
     doubting[: len(asked) - stalled] = False

@@ -85,7 +85,8 @@ class Options:
     noise: str | float = _about("auto", "how noisy values are: 'auto', 'none', or the standard deviation of a value")
     initial_points: int | None = _about(
         None,
-        "initial points evaluated before the model is used; by default 5, or half as many as the first stage has bins",
+        "initial points evaluated before the model is used; by default half as many as the first stage has bins, at "
+        "least 5 and at most 10, and more where parameters have conditions",
     )
     initial_dims: int | None = _about(
         None,

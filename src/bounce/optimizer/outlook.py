@@ -24,9 +24,9 @@ from bounce.gp.linalg import Array
 from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from bounce.gp.targets import Scale
-from bounce.optimizer.model import Data
+from bounce.optimizer.data import Data, data_of
 from bounce.optimizer.options import Options
-from bounce.optimizer.recommendation import conditioned, data_of
+from bounce.optimizer.recommendation import conditioned
 from bounce.optimizer.state import Record, observations
 from bounce.spaces.kinds import Codes, on_grid
 from bounce.spaces.space import Space

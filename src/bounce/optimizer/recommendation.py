@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from bounce.gp.fit import cold, fit, noise_of
 from bounce.gp.kernels import Kernel
 from bounce.gp.linalg import Array
-from bounce.gp.points import Points
 from bounce.gp.posterior import GP
 from bounce.gp.targets import Scale, targets
-from bounce.optimizer.model import Data, errors_of, ranked
+from bounce.optimizer.data import Data, data_of
 from bounce.optimizer.options import Options
-from bounce.optimizer.state import Record, best_of, evidence
+from bounce.optimizer.state import Record, best_of
 from bounce.spaces.space import Space
-from bounce.trial import VALUED, Recommendation
+from bounce.trial import Recommendation
 
 Rows = NDArray[np.intp]
 EQUAL = 1e-9  # bounds that differ by less, of a deviation of 1, are equal up to rounding
@@ -62,21 +61,6 @@ def recommended(space: Space, records: Sequence[Record], options: Options) -> Re
         sign * (scale.centre + scale.deviation * float(mean[place])),
         scale.deviation * math.sqrt(float(variance[place])),
     )
-
-
-def data_of(space: Space, records: Sequence[Record], options: Options) -> tuple[Data, list[Record]]:
-    """Return all results as data in the codes of the space, and their records."""
-    found, values = evidence(records, None, options.sign, options.method)
-    data = Data(
-        space,
-        Points(np.stack([record.codes for record in found])),
-        values,
-        np.array([record.trial.state in VALUED for record in found]),
-        np.array([record.tell for record in found]),
-        errors_of(found),
-        *ranked(found, options.sign, space.limits),
-    )
-    return data, found
 
 
 def _deviation(noise: str | float) -> float:

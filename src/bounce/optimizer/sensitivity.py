@@ -48,8 +48,9 @@ class Sample:
     def __init__(self, functions: Functions, a: Codes, b: Codes) -> None:
         self.functions, self.a, self.b = functions, a, b
         values = functions(np.concatenate([a, b]))
+        self.of_a = values[: len(a)]
         values = values - values.mean(axis=0)
-        self.of_b = values[len(a) :]
+        self.of_b = values[len(a) :]  # without their mean, which makes the first-order indices more exact
         self.variance = np.maximum(values.var(axis=0), TINY)
 
     def exchanged(self, columns: Columns) -> Array:
@@ -61,9 +62,8 @@ class Sample:
     def indices(self, groups: Sequence[Columns]) -> tuple[Array, Array]:
         """Return the first-order and the total indices (groups, s) of some variables each."""
         first, total = (np.empty((len(groups), len(self.variance))) for _ in range(2))
-        of_a = self.functions(self.a)
         for i, columns in enumerate(groups):
-            change = self.exchanged(columns) - of_a
+            change = self.exchanged(columns) - self.of_a
             first[i] = (self.of_b * change).mean(axis=0) / self.variance
             total[i] = 0.5 * (change**2).mean(axis=0) / self.variance
         total = np.minimum(total, 1.0)
@@ -72,10 +72,9 @@ class Sample:
     def together(self, pairs: Sequence[tuple[int, int]]) -> Array:
         """Return the shares (pairs, s) of the variance that two variables have only together, also with others."""
         shares = np.empty((len(pairs), len(self.variance)))
-        of_a = self.functions(self.a)
         alone = {i: self.exchanged(np.array([i])) for pair in pairs for i in pair}
         for at, (i, j) in enumerate(pairs):
-            mixed = self.exchanged(np.array([i, j])) - alone[i] - alone[j] + of_a
+            mixed = self.exchanged(np.array([i, j])) - alone[i] - alone[j] + self.of_a
             shares[at] = 0.25 * (mixed**2).mean(axis=0) / self.variance
         return np.minimum(shares, 1.0)
 

@@ -79,7 +79,7 @@ class Record:
     def proposed(self) -> bool:
         """Whether the acquisition chose it.
 
-        Initial points, repeats, and points that doubt the model, neither move the region nor use its budget.
+        Initial points, starts, repeats, doubting points and auditions neither move the region nor use its budget.
         """
         return self.trial.acquisition is not None
 

@@ -24,7 +24,7 @@ ALIKE = 3  # first failures with the same error, before anything succeeds, that 
 FAILURES = 10  # failures of any kind before anything succeeds, or in a row with the same error, that end a run
 
 
-class Keeper(Protocol):
+class Sink(Protocol):
     """Where outcomes go."""
 
     def record(self, trial: Trial, outcome: Outcome, /) -> Trial:
@@ -47,7 +47,7 @@ class Recorder:
 
     def __init__(
         self,
-        source: Keeper,
+        source: Sink,
         max_failures: int,
         callbacks: Sequence[Callable[[Trial], None]],
         outcomes: Sequence[str] = (),

@@ -31,7 +31,7 @@ from bounce.running.evaluation import Evaluator, Outcome, ended, evaluate, said
 from bounce.running.executors import Inline
 from bounce.running.interrupt import Interrupt
 from bounce.running.pool import CallTooLong, Pool
-from bounce.running.recorder import ALIKE, Keeper, Recorder
+from bounce.running.recorder import ALIKE, Recorder, Sink
 from bounce.trial import Trial
 
 logger = logging.getLogger("bounce")
@@ -42,13 +42,13 @@ LAST_TRIES = 10  # of a trial for which no other evaluation can be waited for
 ASIDE = 0.5  # seconds for which a machine that may be broken is kept busy
 DEATHS = 2  # evaluations of a trial in which the process of the run died, after which it is not tried again
 DIED = (
-    "the process of the run ended twice while this trial was evaluated; bounce retry evaluates it again, and with "
-    "workers=2 only a worker process would end"
+    "the process of the run ended twice while this trial was evaluated. To evaluate it again, use bounce retry. With "
+    "workers=2, such an evaluation ends only a worker process"
 )
 NOTICE = 0.5  # seconds: a signal that arrives just before a wait is handled after it
 
 
-class Asker(Keeper, Protocol):
+class Asker(Sink, Protocol):
     """Where trials come from and outcomes go."""
 
     def begin_attempt(self, trial: Trial, /) -> None:

@@ -168,7 +168,7 @@ class Space:
 
     @cached_property
     def size(self) -> float:
-        """The number of points: an exact integer, or infinity; with conditions or constraints, at most so many."""
+        """The number of points: an integer, or infinity; an upper bound, if there are conditions or constraints."""
         if any(parameter.size == math.inf for parameter in self.parameters):
             return math.inf
         product = math.prod(int(parameter.size) for parameter in self.parameters)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bounce.errors import InvalidPoint, InvalidTell
-from bounce.optimizer.ledger import Outcome
+from bounce.optimizer.ledger import Tell
 from bounce.spaces.leaves import flat_trials, folded
 from bounce.spec.cells import differs, number_hint
 from bounce.spec.past import Past
@@ -25,7 +25,7 @@ from bounce.trial import STATES, Trial
 class Told:
     """What a table of results says."""
 
-    outcomes: list[Outcome]
+    outcomes: list[Tell]
     unchanged: list[int]
     """Trials that were told before, with the same result."""
     notes: dict[int, dict[str, str]] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Table(Rows):
             raise self._error(line, f"trial {cell} does not exist")
         return trials[int(cell)]
 
-    def _outcome(self, line: int, trial: Trial, cells: Mapping[str, str]) -> Outcome | None:
+    def _outcome(self, line: int, trial: Trial, cells: Mapping[str, str]) -> Tell | None:
         """Return the result in a row; None if the trial is still pending."""
         value, given, error = cells["value"], cells.get("state", ""), cells.get("error", "")
         state = given.lower()
@@ -103,9 +103,9 @@ class Table(Rows):
         if failed:
             if sem is not None:
                 raise self._error(line, f"trial {trial.id} failed, so it cannot have a standard error: empty its sem")
-            return Outcome(trial.id, None, error or None)
+            return Tell(trial.id, None, error or None)
         number_of = self._number(line, value, " or 'failed'")
-        return Outcome(trial.id, number_of, sem=sem, constraints=self._measured(line, trial, cells))
+        return Tell(trial.id, number_of, sem=sem, constraints=self._measured(line, trial, cells))
 
     def _measured(self, line: int, trial: Trial | None, cells: Mapping[str, str]) -> dict[str, float]:
         """Return the outcomes in a row with a value; refuse an empty cell, unless the trial never had that outcome."""
@@ -161,7 +161,7 @@ class Table(Rows):
         parameter = self._parameters.get(name)
         return parameter is not None and cell == written(trial.point.get(parameter.name))
 
-    def _refuse_old_failure(self, line: int, trial: Trial, outcome: Outcome, before: str | None) -> None:
+    def _refuse_old_failure(self, line: int, trial: Trial, outcome: Tell, before: str | None) -> None:
         """Refuse a row that says of a retried trial what was said before."""
         if outcome.error in (None, before):
             raise self._error(
@@ -170,7 +170,7 @@ class Table(Rows):
                 "If it failed again, write another reason in the column error",
             )
 
-    def _repeated(self, line: int, trial: Trial, outcome: Outcome) -> None:
+    def _repeated(self, line: int, trial: Trial, outcome: Tell) -> None:
         """Refuse a row that says of a finished trial what is not known of it."""
         another_error = outcome.sem not in (None, trial.sem)
         if trial.state in ("queued", "withdrawn") or (

@@ -123,7 +123,7 @@ def run(connection: sqlite3.Connection, scripts: Sequence[str]) -> None:
 
 
 def found(connection: sqlite3.Connection) -> frozenset[tuple[str, ...]]:
-    """Return what a file has tables, indexes, views and triggers for, as the statements that made them."""
+    """Return the tables, indexes, views and triggers of a file, each with the statement that made it."""
     return frozenset(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
 
 

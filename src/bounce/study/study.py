@@ -14,8 +14,7 @@ from typing import Any, Literal, Unpack
 
 from bounce.errors import BounceError, InvalidOption, StudyLocked
 from bounce.optimizer.bounce import Bounce
-from bounce.optimizer.ledger import Outcome as Told
-from bounce.optimizer.ledger import Trials
+from bounce.optimizer.ledger import Tell, Trials
 from bounce.optimizer.options import RunOptions, shows_options, whole
 from bounce.optimizer.stopping import StopWhen
 from bounce.running.command import seconds as checked_seconds
@@ -123,7 +122,7 @@ class Study(View):
             optimizer.fail(trials, error, seconds=seconds)
             self._keeper.save(optimizer)
 
-    def settle(self, outcomes: Iterable[Told]) -> None:
+    def settle(self, outcomes: Iterable[Tell]) -> None:
         """Store what became of pending trials; all are stored or none."""
         with self._keeper.changing() as optimizer:
             before = {trial.id: trial for trial in optimizer.pending}
