@@ -19,8 +19,6 @@ from bounce.spaces.outcomes import Limit
 from bounce.subspace.stages import Stage
 from bounce.trial import ASKED, VALUED, Scalar, State, Trial
 
-BARELY = 1e-9  # the violation of a limit whose outcome is not known
-
 
 @dataclass(frozen=True, eq=False)
 class Record:
@@ -125,30 +123,39 @@ def best_of(records: Iterable[Record], sign: float, limits: Sequence[Limit] = ()
 
 
 def ranks(records: Sequence[Record], sign: float, limits: Sequence[Limit]) -> Array:
-    """Return the ranks (n,) of trials with a value: by violation, then by value, then by place; 0 for the best."""
+    """Return the ranks (n,) of trials with a value: by violation, then by value, then by place; 0 for the best.
+
+    Trials of which not all outcomes are known come last, those first that break least of what is known.
+    """
+    known, total = _violations(records, limits)
+    order = np.lexsort((np.array([sign * r.value for r in records]), known, total))
     ranks = np.empty(len(records))
-    ranks[np.lexsort((np.array([sign * r.value for r in records]), violations(records, limits)))] = np.arange(
-        len(records)
-    )
+    ranks[order] = np.arange(len(records))
     return ranks
 
 
 def violations(records: Sequence[Record], limits: Sequence[Limit]) -> Array:
-    """Return by how much each of some trials breaks the limits, all of them together.
+    """Return by how much each of some trials breaks the limits, all of them together; infinite if that is not known.
 
     The violation of each limit is divided by the median of those of the trials that break it, so that outcomes in
-    different units count alike, and one outlier does not set the scale. A limit whose outcome is not known may hold, so
-    it counts as barely broken.
+    different units count alike, and one outlier does not set the scale.
     """
-    total = np.zeros(len(records))
+    return _violations(records, limits)[1]
+
+
+def _violations(records: Sequence[Record], limits: Sequence[Limit]) -> tuple[Array, Array]:
+    """Return the violations (n,) of what is known, and of all limits."""
+    known, unknown = np.zeros(len(records)), np.zeros(len(records), dtype=bool)
     for limit in limits:
-        known = [r.trial.outcomes.get(limit.name) for r in records]
-        own = np.array([np.nan if outcome is None else limit.violation(outcome) for outcome in known])
+        measured = [r.trial.outcomes.get(limit.name) for r in records]
+        own = np.array([0.0 if x is None else limit.violation(x) for x in measured])
         broken = own[own > 0]
         with np.errstate(over="ignore"):
-            total += np.nan_to_num(own / np.median(broken) if len(broken) else own, nan=BARELY, posinf=np.inf)
+            known += own / np.median(broken) if len(broken) else own
+        unknown |= np.array([x is None for x in measured], dtype=bool)
     held = np.array([bool(r.trial.feasible) for r in records], dtype=bool)
-    return np.where(held, 0.0, np.maximum(total, np.finfo(float).tiny))
+    total = np.where(held, 0.0, np.maximum(known, np.finfo(float).tiny))
+    return known, np.where(unknown, np.inf, total)
 
 
 def spent(records: Iterable[Record]) -> int:
