@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Scalar = str | int | float | bool | None
 State = Literal["queued", "pending", "done", "failed", "added", "withdrawn", "outside"]
 """Queued: to be asked for; pending: asked for; done: has a value; failed: has none; added: a result that nobody asked
-for; withdrawn: was asked for and given back; outside: no longer in the space, which was changed."""
+for; withdrawn: was given back, with its result if it had one; outside: no longer in the space, which was changed."""
 STATES: tuple[State, ...] = get_args(State)
 ASKED: tuple[State, ...] = ("pending", "done", "failed")
 VALUED: tuple[State, ...] = ("done", "added")

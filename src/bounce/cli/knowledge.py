@@ -217,7 +217,7 @@ def _corrected(space: Space, before: Mapping[str, Any], settings: Sequence[str])
         point |= flattened(space, {parameter.name: parsed(parameter, text)})
     whole = folded(space, point)
     active = space.active_names(whole)
-    if missing := [name for name in active if name not in whole]:
+    if missing := [p.name for p in space.parameters if p.name in active and p.name not in whole]:
         raise InvalidInput(f"with these settings {missing[0]!r} exists too: add --set {missing[0]}=VALUE")
     return {name: x for name, x in whole.items() if name in active or name in given}
 
