@@ -868,6 +868,16 @@ def test_a_wrong_standard_error_is_not_a_correction(bounce: Terminal, sem: str, 
     assert bounce.trials("a.db")[0]["sem"] is None
 
 
+def test_one_value_says_nothing_of_its_uncertainty(bounce: Terminal) -> None:
+    by_hand(bounce)
+    bounce("ask", "a.toml", "-n", "2")
+    tell(bounce, "id,value\n0,1.5\n")
+    said = bounce("best", "a.db", "--by-model").out
+    assert said.startswith("best mean 1.5, standard deviation unknown, as no two values differ (trial 0;")
+    tell(bounce, "id,value\n1,2.5\n")
+    assert "unknown" not in bounce("best", "a.db", "--by-model").out
+
+
 def test_the_best_by_the_model_is_not_the_lucky_one(bounce: Terminal) -> None:
     assert bounce("ask", by_hand(bounce)).code == 0
     assert bounce("best", "a.db", "--by-model").out == "no values yet; 1 pending, 0 failed\n"

@@ -48,6 +48,8 @@ def print_recommendation(opened: Study, *, as_json: bool) -> None:
         print_result(opened, as_json=False)  # which says that there are no values
         return
     trial, mean, deviation = found.trial, shown(found.mean), shown(found.deviation)
+    if found.deviation == 0 and trial.sem is None and opened.options["noise"] == "auto":
+        deviation = "unknown, as no two values differ"
     _say_what_is_broken(trial)
     print(f"best mean {mean}, standard deviation {deviation} (trial {trial.id}; its value is {trial.value!r})")
     for line in lines(trial, opened.space.limits):
