@@ -385,8 +385,11 @@ def test_results_are_taken_back_and_measured_again(bounce: Terminal) -> None:
     assert states(bounce) == ["withdrawn", "pending", "withdrawn", "pending"]
     assert bounce("best", "a.db").out == "no values yet; 2 pending, 0 failed\n"
     assert "(contaminated)" in bounce("history", "a.db").out
+    assert "trial 1 was retried after this value" in refused(tell(bounce, "id,value\n1,2.5\n"))
+    assert tell(bounce, "id,value,note\n1,2.5,the same again\n").code == 0
+    assert bounce("retry", "a.db", "1").code == 0
     entries = json.loads(bounce("history", "a.db", "--json").out)
-    assert [entry["before"]["state"] for entry in entries] == ["done", "failed", "done"]
+    assert [entry["before"]["state"] for entry in entries] == ["done", "failed", "done", "done"]
     assert entries[0]["before"]["value"] is not None
     assert bounce("add", "a.toml", write(bounce, PAST)).code == 0
     assert bounce("withdraw", "a.db", "4", "5").out == "2 withdrawn; 2 pending, 4 left to ask\n"

@@ -245,7 +245,7 @@ def retry(
 ) -> None:
     """Make failed trials pending again, at no further cost.
 
-    A trial with a value that is named is measured again: its value is taken back. The history keeps it.
+    If you name a trial that has a value, it becomes pending again too. The history keeps the value.
     """
     with open_study(target, study) as opened:
         again = opened.retry(trials or None, reason=reason)
@@ -253,7 +253,7 @@ def retry(
 
 
 def withdraw(target: AnyPath, trials: Ids, study: StudyPath = None, reason: Reason = None) -> None:
-    """Cancel pending or queued experiments, or take results back.
+    """Cancel pending or queued trials, or take results back.
 
     Their budget is returned, and their points may be proposed again. The history keeps the results.
     """

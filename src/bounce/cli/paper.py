@@ -89,7 +89,7 @@ def run(
     folder: Folder = FOLDER,
     kept: KeptFile = KEPT,
 ) -> None:
-    """Make the runs of figures, or what is missing of them.
+    """Make the missing runs of figures.
 
     It can be stopped at any time: start it again to continue. Runs that were made with --quick are continued too. Kept
     runs are not made again, unless they are too short.
@@ -298,7 +298,7 @@ def keep(
 ) -> None:
     """Keep what figures and claims need of runs in one small file.
 
-    The runs are added to those that the file has. Of a run that comes twice the longer one is kept. The file is text
+    The runs are added to those that the file has. If a run comes twice, the longer one is kept. The file is text
     and sorted, so it can be under version control. Use --forget for a method that has changed: its kept runs are not
     those of today.
     """

@@ -130,7 +130,7 @@ def benchmark(
     evals: Annotated[int, typer.Option(min=1, metavar="N", help="Run this many evaluations per seed.")] = 200,
     batch: Annotated[int, typer.Option(min=1, metavar="N", help="Ask for this many trials at a time.")] = 1,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Run this many seeds: 0, 1, ...")] = 1,
-    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Run this many seeds at the same time.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Make this many runs at the same time.")] = 1,
     method: Annotated[
         str, typer.Option(metavar="NAME", help="The method of Bounce: default, paper or 0.1.")
     ] = "default",

@@ -58,7 +58,7 @@ def run(
         ),
     ] = None,
     method: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Use this method for a new study: default or paper.")
+        str | None, typer.Option(metavar="NAME", help="Use this method for a new study: default, paper or 0.1.")
     ] = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="First evaluate all failed trials again, at no further cost.")

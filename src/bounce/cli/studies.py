@@ -34,7 +34,7 @@ class Format(StrEnum):
 
 
 AsFormat = Annotated[
-    Format, typer.Option("--format", metavar="FORMAT", help="Print them as a table, as csv or as json.")
+    Format, typer.Option("--format", metavar="FORMAT", help="How to print the trials: table, csv or json.")
 ]
 
 
@@ -64,12 +64,12 @@ def ask(
     ] = None,
     study: StudyPath = None,
     pending: Annotated[
-        bool, typer.Option("--pending", help="Print the pending experiments instead of asking for new ones.")
+        bool, typer.Option("--pending", help="Print the pending trials instead of asking for new ones.")
     ] = False,
     change: Change = False,
     form: AsFormat = Format.table,
 ) -> None:
-    """Print the next experiments to run. As CSV, the table can be filled in for `bounce tell`."""
+    """Print the next trials to evaluate. As CSV, the table can be filled in for `bounce tell`."""
     from bounce.errors import NothingToAsk
 
     with open_study(target, study, create=change or not pending, change=change) as opened:
@@ -136,7 +136,7 @@ def tell(
     """
     with open_study(target, study) as opened:
         retries = [entry for entry in opened.history if entry.action == "retry" and entry.trial is not None]
-        retried = {entry.trial: (entry.before or {}).get("error") for entry in retries if entry.trial is not None}
+        retried = {entry.trial: entry.before or {} for entry in retries if entry.trial is not None}
         told = table(results, opened.space).results(opened.trials, as_used=as_used, retried=retried)
         opened.settle(told.outcomes)
         for i, notes in told.notes.items():

@@ -39,15 +39,15 @@ class Table(Rows):
     # Results of trials
 
     def results(
-        self, trials: Sequence[Trial], *, as_used: bool = False, retried: Mapping[int, str | None] | None = None
+        self, trials: Sequence[Trial], *, as_used: bool = False, retried: Mapping[int, Mapping[str, Any]] | None = None
     ) -> Told:
         """Read the results of pending trials.
 
         The columns `id` and `value` are required, and `sem` may have the standard errors of the values. A trial has
         failed if its value or its state is `failed`. A row without a value is still pending and is left out, and so is
         one that says again what is known. Settings that differ from what was asked for are refused, or taken as those
-        that were really used. `retried` has the reason of each failure after which a trial was retried: a row that says
-        it again is older than that.
+        that were really used. `retried` has what was known of each trial before it was retried: a row that says it again
+        is older than that.
         """
         by_id = {trial.id: trial for trial in flat_trials(self.space, trials)}
         told, seen = Told([], []), dict[int, int]()
@@ -60,8 +60,8 @@ class Table(Rows):
             if outcome is None:
                 continue
             used = None if trial.state == "outside" else self._used(line, trial, cells, as_used=as_used)
-            if trial.state == "pending" and outcome.value is None and trial.id in (retried or {}):
-                self._refuse_old_failure(line, trial, outcome, (retried or {})[trial.id])
+            if trial.state == "pending" and trial.id in (retried or {}):
+                self._refuse_old(line, trial, outcome, (retried or {})[trial.id], self._notes(cells))
             if trial.state != "pending":
                 self._repeated(line, trial, outcome)
                 told.unchanged.append(trial.id)
@@ -161,13 +161,22 @@ class Table(Rows):
         parameter = self._parameters.get(name)
         return parameter is not None and cell == written(trial.point.get(parameter.name))
 
-    def _refuse_old_failure(self, line: int, trial: Trial, outcome: Tell, before: str | None) -> None:
+    def _refuse_old(
+        self, line: int, trial: Trial, outcome: Tell, before: Mapping[str, Any], notes: Mapping[str, str]
+    ) -> None:
         """Refuse a row that says of a retried trial what was said before."""
-        if outcome.error in (None, before):
+        if outcome.value is None:
+            if before.get("state", "failed") == "failed" and outcome.error in (None, before.get("error")):
+                raise self._error(
+                    line,
+                    f"trial {trial.id} was retried after this failure: leave its value empty until there is a result. "
+                    "If it failed again, write another reason in the column error",
+                )
+        elif outcome.value == before.get("value") and notes.items() <= trial.notes.items():
             raise self._error(
                 line,
-                f"trial {trial.id} was retried after this failure: leave its value empty until there is a result. "
-                "If it failed again, write another reason in the column error",
+                f"trial {trial.id} was retried after this value: leave it empty until there is a new one. If the new "
+                "value is the same, say so in a column of notes",
             )
 
     def _repeated(self, line: int, trial: Trial, outcome: Tell) -> None:
@@ -176,7 +185,11 @@ class Table(Rows):
         if trial.state in ("queued", "withdrawn") or (
             trial.state == "outside" and (outcome.value != trial.value or another_error)
         ):
-            hints = {"queued": ": bounce ask gives it out first", "outside": ": bounce add takes results like this one"}
+            hints = {
+                "queued": ": bounce ask gives it out first",
+                "outside": ": bounce add takes results like this one",
+                "withdrawn": ": empty its value, or add its result with bounce add",
+            }
             hint = hints.get(trial.state, "")
             raise self._error(line, f"trial {trial.id} is {trial.state} and cannot be told{hint}")
         if outcome.value != trial.value:
