@@ -287,8 +287,11 @@ def test_a_finished_trial_is_not_changed_by_a_table(row: str, said: str, as_used
 @pytest.mark.parametrize("state", ["queued", "withdrawn", "outside"])
 def test_a_trial_that_was_not_asked_for_cannot_be_told(state: State) -> None:
     trials = [Trial(0, {"x": 0.5, "kind": "c"}, state=state)]
-    hints = {"queued": ": bounce ask gives it out first", "outside": ": bounce add takes results like this one"}
-    hint = hints.get(state, "")
+    hint = {
+        "queued": ": bounce ask gives it out first",
+        "withdrawn": ": empty its value, or add its result with bounce add",
+        "outside": ": bounce add takes results like this one",
+    }[state]
     assert refused("id,value\n0,1\n", trials) == f"lab.csv, row 2: trial 0 is {state} and cannot be told{hint}"
 
 

@@ -46,7 +46,7 @@ class Table(Rows):
         The columns `id` and `value` are required, and `sem` may have the standard errors of the values. A trial has
         failed if its value or its state is `failed`. A row without a value is still pending and is left out, and so is
         one that says again what is known. Settings that differ from what was asked for are refused, or taken as those
-        that were really used. `retried` has what was known of each trial before it was retried: a row that says it again
+        that were really used. `retried` has what was known of trials before they were retried: a row that says it again
         is older than that.
         """
         by_id = {trial.id: trial for trial in flat_trials(self.space, trials)}
