@@ -7,8 +7,8 @@ the trials do not say which of the two it was. Parameters of different kinds can
 trials have told apart is told apart, however alike the columns are.
 
 On `3·x0 + 2·(x1 - 0.5)² + b0` in 120 reals and 60 bits with 60 evaluations, intervals alone say of 54 parameters that
-they matter, and 16 of these do nothing. With substitutes it is 30, all of which matter (seeds 36 to 59; the constants were
-chosen on the seeds 0 to 18).
+they matter, and 16 of these do nothing. With substitutes it is 30, all of which matter (seeds 36 to 59; the constants
+were chosen on the seeds 0 to 18).
 
 Shapes: z (n, D), the codes of the model's observations.
 """
