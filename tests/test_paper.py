@@ -591,6 +591,20 @@ def test_a_damaged_trace_is_named_and_left_out_of_figures_and_claims(
     assert typed(["paper", "plot", "9"], monkeypatch, capsys, tmp_path).err == ""
 
 
+def test_a_damaged_trace_of_a_run_that_is_kept_is_made_again_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    size = ["--repetitions", "2", "--evaluations", "6", "--methods", "random"]
+    assert typed(["paper", "run", "9", *size], monkeypatch, capsys, tmp_path).code == 0
+    assert typed(["paper", "keep"], monkeypatch, capsys, tmp_path).code == 0
+    path = sorted(tmp_path.rglob("random*-seed0.jsonl"))[0]
+    path.write_bytes(damage(path.read_bytes(), "half"))
+    assert "left out, since it is damaged" in typed(["paper", "check", "9"], monkeypatch, capsys, tmp_path).err
+    shown = typed(["paper", "run", "9", *size], monkeypatch, capsys, tmp_path)
+    assert "1 runs, 0 finished\n1 runs, 1 finished" in shown.out
+    assert typed(["paper", "check", "9"], monkeypatch, capsys, tmp_path).err == ""
+
+
 def test_check_shows_whole_claims_that_were_run_and_counts_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
